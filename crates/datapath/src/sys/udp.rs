@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Maximum number of buffers filled by one [`receive`](GtpuSocket::receive).
-pub const RECEIVE_SLOTS: usize = 32;
+pub const RECEIVE_SLOTS: usize = 16;
 /// Bytes of a buffer: the longest train of datagrams, and an odd number of cache lines, so that buffers don't all start in the
 /// same cache sets.
 pub const RECEIVE_SLOT: usize = 65_536 + 5 * 64;
