@@ -14,7 +14,7 @@
 use super::document::{Sections, is_complete, put_header};
 use super::redis::Sealer;
 use super::seal::DocumentSecret;
-use super::shared::{Copy, SharedDocuments, first_section, sections_of};
+use super::shared::{Copy, SharedDocuments, first_of, first_section, section, sections_of};
 use super::{DocumentKey, DocumentKind, Revision, SectionId};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -96,8 +96,7 @@ impl Embedding {
     /// A context has this content.
     pub fn note(&mut self, key: StoredKey, document: &Document) {
         let Some(first) = first_section(key) else { return };
-        let digest =
-            self.digest(document.sections().map(|(id, octets)| (first + SectionId::from(id), octets)));
+        let digest = self.digest(document.sections().map(|(id, octets)| (section(first, id), octets)));
         self.digests.insert(key, digest);
     }
 
@@ -256,7 +255,7 @@ impl SharedDocuments {
         let Some(copy) = known.copy.as_mut().filter(|copy| copy.revision == sent.revision) else { return };
         // The contexts of this shard are its own.
         let own: BTreeSet<SectionId> = known.contexts.iter().filter_map(|key| first_section(*key)).collect();
-        let is_own = |id: SectionId| own.contains(&(id & !15));
+        let is_own = |id: SectionId| own.contains(&first_of(id));
         sections.retain(|id, _| !is_own(*id));
         copy.sections.retain(|id, _| is_own(*id));
         copy.sections.append(&mut sections);

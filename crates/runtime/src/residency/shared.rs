@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  key      HMAC(secret, SUPI) -> block 10 | number 32      the same in each process of the installation
-//!  section  kind 4 | block 10 | number 32 | section 4       so that no two contexts have a section in common
+//!  section  kind 4 | block 10 | number 32 | section 4       so that no two contexts have a section in common;
+//!                                                          bit 60: the section's number is 16 more
 //! ```
 //!
 //! The store has a *copy* of a document from the first read of a transaction until all contexts in it are dropped. What a shard
@@ -19,10 +20,14 @@ use pith_nf::kit::document::Document;
 use pith_nf::kit::{ProcedureName, StoredKey};
 use pith_types::{BlockId, ContextId, Supi};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// Sections that a context can have.
+/// Sections of a context in its first range.
 const SECTIONS: SectionId = 16;
+/// The second range, and how many sections it has.
+const FURTHER: SectionId = 1 << 60;
+const FURTHER_SECTIONS: SectionId = 4;
 /// The purpose of the HMAC.
 const PURPOSE: &str = "ue document";
 
@@ -88,8 +93,26 @@ pub(super) fn first_section(key: StoredKey) -> Option<SectionId> {
     Some(SectionId::from(kind) << 46 | id)
 }
 
+/// The ranges of the sections of a context.
+fn ranges(first: SectionId) -> [Range<SectionId>; 2] {
+    [first..first + SECTIONS, (first | FURTHER)..(first | FURTHER) + FURTHER_SECTIONS]
+}
+
+/// The section of that number of a context whose sections begin there.
+pub(super) fn section(first: SectionId, number: u8) -> SectionId {
+    let number = SectionId::from(number);
+    debug_assert!(number < SECTIONS + FURTHER_SECTIONS, "a context has a section {number}");
+    if number < SECTIONS { first + number } else { FURTHER | first + (number - SECTIONS) }
+}
+
+/// Where the sections of the context of that one begin.
+pub(super) fn first_of(section: SectionId) -> SectionId {
+    section & !(FURTHER | (SECTIONS - 1))
+}
+
 /// The context that a section belongs to.
 fn context_of(section: SectionId) -> Option<StoredKey> {
+    let section = section & !FURTHER;
     let kind = DocumentKind::from_code(u8::try_from(section >> 46).ok()?)?;
     let nf = KINDS.iter().find(|(of, _)| *of == kind)?.1;
     let block = BlockId::new((section >> 36) as u16 & (BLOCKS as u16 - 1))?;
@@ -168,14 +191,13 @@ impl SharedDocuments {
         let own = turn.entry(place).or_default();
         own.contexts.push(key);
         own.procedure = own.procedure.min(procedure);
-        own.sections.extend((first..first + SECTIONS).map(|id| (id, None)));
+        own.sections.extend(ranges(first).into_iter().flatten().map(|id| (id, None)));
         match new {
             Some((_, document)) => {
                 self.deleted.remove(&key);
                 self.embedding.iter_mut().for_each(|embedding| embedding.note(key, document));
                 for (id, octets) in document.sections() {
-                    debug_assert!(SectionId::from(id) < SECTIONS, "a context has a section {id}");
-                    own.sections.insert(first + SectionId::from(id), Some(Zeroizing::new(octets.to_vec())));
+                    own.sections.insert(section(first, id), Some(Zeroizing::new(octets.to_vec())));
                 }
             }
             None => {
@@ -364,7 +386,8 @@ pub(super) fn sections_of(
     let first = first_section(key);
     first
         .into_iter()
-        .flat_map(|first| sections.range(first..first + SECTIONS))
+        .flat_map(ranges)
+        .flat_map(|range| sections.range(range))
         .map(|(id, octets)| (*id, octets))
 }
 
@@ -387,5 +410,31 @@ impl Copy {
         let mut sections = sections_of(&self.sections, key).map(|(_, octets)| octets.as_slice()).peekable();
         sections.peek()?;
         Some(Document::of_sections(key.nf, sections))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pith_nf::kit::Nf;
+
+    #[test]
+    fn no_two_contexts_have_a_section_in_common() {
+        let ids = [(0, 0), (0, 1), (0, u32::MAX), (1, 0), (1023, u32::MAX)];
+        let contexts = ids.into_iter().flat_map(|(block, number)| {
+            let id = ContextId { block: BlockId::new(block).unwrap(), number };
+            [Nf::Amf, Nf::Smf, Nf::Pcf].map(|nf| StoredKey { nf, id })
+        });
+        let mut seen = BTreeSet::new();
+        for key in contexts {
+            let first = first_section(key).unwrap();
+            let numbers = 0..(SECTIONS + FURTHER_SECTIONS) as u8;
+            let of_key: Vec<_> = numbers.map(|number| section(first, number)).collect();
+            assert!(ranges(first).into_iter().flatten().eq(of_key.iter().copied()));
+            for id in of_key {
+                assert_eq!((context_of(id), first_of(id)), (Some(key), first));
+                assert!(seen.insert(id), "{key:?}: {id:#x}");
+            }
+        }
     }
 }
