@@ -1,7 +1,5 @@
 //! One gNB's uplink over all CPUs: packets of a session stay in order, and another CPU than the receiving one handles some sessions.
 
-#![allow(unsafe_code)]
-
 mod support;
 
 use pith_datapath::DatapathConfig;
@@ -28,15 +26,6 @@ fn run_time(cpu: usize) -> Duration {
     tasks.filter_map(|stat| stat.split(' ').next()?.parse().ok()).map(Duration::from_nanos).sum()
 }
 
-fn pin(cpu: usize) {
-    // SAFETY: all zero is an empty set; the calls read and write that set only.
-    unsafe {
-        let mut set = std::mem::zeroed::<libc::cpu_set_t>();
-        libc::CPU_SET(cpu, &mut set);
-        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set), 0);
-    }
-}
-
 #[test]
 fn sessions_of_one_gnb_are_handled_in_order_by_several_cpus() {
     if std::thread::available_parallelism().unwrap().get() < 2 {
@@ -51,7 +40,7 @@ fn sessions_of_one_gnb_are_handled_in_order_by_several_cpus() {
         let server = lab.data_network(7000);
         receive_much(&server);
         // The sender's CPU also receives the packets.
-        pin(0);
+        pin_to(0);
         for packet in 0..PACKETS {
             for number in 0..SESSIONS {
                 lab.uplink(TEID + number, &udp(ue(number), SERVER, 7000, &packet.to_be_bytes()));

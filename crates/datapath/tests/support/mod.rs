@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code, dead_code)]
 
+pub mod conntrack;
 mod host;
 pub mod random;
 #[path = "../../../../tests/skipped.rs"]
@@ -337,6 +338,16 @@ pub fn cpu_of(name: &str) -> Duration {
         (comm.trim() == name).then(|| Duration::from_nanos(nanos))
     };
     tasks.flatten().filter_map(of).sum()
+}
+
+/// Binds the calling thread to a CPU.
+pub fn pin_to(cpu: usize) {
+    // SAFETY: all zero is an empty set; the calls read and write that set only.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::cpu_set_t>();
+        libc::CPU_SET(cpu, &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set), 0);
+    }
 }
 
 /// Enlarges a socket's buffer for bursts.
