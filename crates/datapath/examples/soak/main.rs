@@ -21,7 +21,9 @@ mod octets;
 #[allow(dead_code)] // no frames without a wire here
 mod wire;
 
+mod account;
 mod nat;
+mod packet;
 mod plain;
 mod senders;
 
@@ -82,7 +84,7 @@ trait Load {
     fn all_through(&self, lab: &Lab);
 
     /// Compares what arrived on both sides with the counters; no packet is in transit.
-    fn account(&self, lab: &Lab, counters: &Counters) -> String;
+    fn account(&self, lab: &Lab) -> String;
 }
 
 fn soak<L: Load>(kind: Kind, time: Duration, nat: bool, start: impl FnOnce(&Lab) -> L) {
@@ -102,7 +104,7 @@ fn soak<L: Load>(kind: Kind, time: Duration, nat: bool, start: impl FnOnce(&Lab)
         }
         load.senders().stop_for_a_while();
         let counters = soak.count(&lab);
-        let account = load.account(&lab, &counters);
+        let account = load.account(&lab);
         soak.all_let_packets_through(&mut lab, &load);
         println!("{:>5.0} s  {}{account}", begin.elapsed().as_secs_f64(), line(&counters));
     }

@@ -1,15 +1,7 @@
 //! With NAT: UDP and TCP connections of UEs to hosts behind the server, which sees only the UPF's address.
-//!
-//! ```text
-//!   gNB ─ n3_in ─▶ UPF ─ n6_out ─┬ XDP ─────────────────────────────────────▶ n6 ─▶ server's frames
-//!                                └ TUN ─▶ forward hook ─▶ postrouting hook ─▶
-//!   gNB ◀─ n3_out ─ UPF ◀─ n6_in ─┬──────────────────────── XDP ─┬─ n6 ◀─ server's frames
-//!                                 └─ TUN ◀─ conntrack ─ kernel ◀─┴─▶ this host: no connection
-//! ```
-//!
-//! What the kernel's path drops between its hooks, and what has no connection, is counted by nftables.
 
-use super::octets::{V4, sum, transport_sum, udp};
+use super::account::{Account, InKernel, Lost, count_in_kernel, lost};
+use super::packet::{REMOTE, Seen, Segment, ipv4, payload, see};
 use super::support::conntrack::{self, TCP, UDP, public_ends};
 use super::support::random::Random;
 use super::support::*;
@@ -17,14 +9,12 @@ use super::{Load, NOBODY, SESSIONS, Senders, any_session, gnb_teid, teid, ue, wi
 use pith_pfcp::gtpu::Packet;
 use pith_upf::contract::{Counters, Datapath};
 use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 /// With PSH: the kernel does not coalesce such segments.
@@ -80,7 +70,7 @@ impl NatLoad {
         run(&format!("ip route add 198.51.100.0/24 via {SERVER} dev n6"));
         // As on a network card: single packets with complete checksums.
         run("ethtool -K n6 tx off");
-        // The program sets it; the portable path alone does not need it for TCP of real hosts, whose windows it sees.
+        // Segments here have any sequence numbers. With XDP the UPF sets this.
         std::fs::write("/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal", "1").unwrap();
         count_in_kernel();
         // The kernel sends nothing of its own to UEs.
@@ -104,47 +94,6 @@ impl NatLoad {
         senders.send(3, move |noise| down.send_downlink(noise));
         let lost = Lost { up: 0, down: 0, in_queues: lost(lab) };
         Self { senders, shared, lost: Mutex::new(lost), before: lab.upf.counters() }
-    }
-}
-
-/// Packets lost in queues of the three hosts.
-fn lost(lab: &Lab) -> u64 {
-    wire::lost_here() + lab.radio.run(wire::lost_here) + lab.server.run(wire::lost_here)
-}
-
-/// Counters at the kernel's hooks: packets from TUN, those of them that leave translated, those that leave with a UE's own
-/// address, and packets for this host.
-fn count_in_kernel() {
-    let rules = "table ip soak {\n\
-        chain from_tun { type filter hook forward priority -10; iifname \"pith0\" oifname \"n6\" counter; }\n\
-        chain leaving { type filter hook postrouting priority 200; oifname \"n6\" ip saddr 172.17.0.1 ip daddr 198.51.100.1 counter; }\n\
-        chain untranslated { type filter hook postrouting priority 200; oifname \"n6\" ip saddr 10.45.0.0/16 counter; }\n\
-        chain own { type filter hook input priority 0; iifname \"n6\" ip saddr 198.51.100.1 counter drop; }\n}\n";
-    let path = std::env::temp_dir().join(format!("pith-soak-{}", std::process::id()));
-    std::fs::write(&path, rules).unwrap();
-    run(&format!("nft -f {}", path.display()));
-    std::fs::remove_file(path).unwrap();
-}
-
-/// What [`count_in_kernel`] has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct InKernel {
-    from_tun: u64,
-    leaving: u64,
-    untranslated: u64,
-    own: u64,
-}
-
-impl InKernel {
-    fn read() -> Self {
-        let text = run("nft list table ip soak");
-        let counted: Vec<u64> = text
-            .split("counter packets ")
-            .skip(1)
-            .map(|rest| rest.split(' ').next().unwrap().parse().unwrap())
-            .collect();
-        let [from_tun, leaving, untranslated, own] = counted[..] else { panic!("{text}") };
-        Self { from_tun, leaving, untranslated, own }
     }
 }
 
@@ -193,7 +142,7 @@ impl Load for NatLoad {
         self.settle(lab);
     }
 
-    fn account(&self, lab: &Lab, _: &Counters) -> String {
+    fn account(&self, lab: &Lab) -> String {
         self.settle(lab)
     }
 }
@@ -231,156 +180,6 @@ impl NatLoad {
             kernel,
         }
     }
-}
-
-/// Packets that queues of the three kernels lost, not the UPF.
-#[derive(Debug, Clone, Copy)]
-struct Lost {
-    up: i64,
-    down: i64,
-    in_queues: u64,
-}
-
-/// The same packets as the server, the UPF and the kernel between them count them.
-#[derive(Debug)]
-struct Account {
-    received: u64,
-    sent: u64,
-    up: u64,
-    down: u64,
-    kernel: InKernel,
-}
-
-impl Account {
-    /// Packets that the kernel did not let pass: of connections that it finds invalid.
-    fn refused(&self) -> u64 {
-        self.kernel.from_tun.saturating_sub(self.kernel.leaving)
-    }
-
-    fn missing_up(&self) -> i64 {
-        self.up as i64 - (self.received + self.refused()) as i64
-    }
-
-    fn missing_down(&self) -> i64 {
-        self.sent as i64 - (self.down + self.kernel.own) as i64
-    }
-}
-
-impl fmt::Display for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (by_kernel, refused, own) = (self.kernel.leaving, self.refused(), self.kernel.own);
-        write!(
-            f,
-            "; of {} up the kernel translated {by_kernel}, refused {refused}; of {} down {own} had no connection",
-            self.up, self.sent
-        )
-    }
-}
-
-/// A packet of a UE.
-struct Segment {
-    id: u64,
-    protocol: u8,
-    ue_port: u16,
-    server_port: u16,
-    flags: u8,
-    length: usize,
-}
-
-impl Segment {
-    /// Half of the UEs have the same ports, so that NAT has to change them.
-    fn udp(id: u64, length: usize) -> Self {
-        let ue_port = if id % 2 == 0 { 5000 } else { 5000 + id as u16 };
-        Self { id, protocol: UDP, ue_port, server_port: 7000, flags: 0, length }
-    }
-
-    fn tcp(id: u64, ue_port: u16, flags: u8, length: usize) -> Self {
-        Self { id, protocol: TCP, ue_port, server_port: 8000, flags, length }
-    }
-
-    fn packet(&self, from: Ipv4Addr) -> Vec<u8> {
-        ipv4(self.protocol, (from, self.ue_port), (REMOTE, self.server_port), self.flags, &self.payload())
-    }
-
-    /// The session's number and its port, which the server cannot see otherwise.
-    fn payload(&self) -> Vec<u8> {
-        payload(self.id, self.ue_port, self.length)
-    }
-}
-
-fn payload(id: u64, ue_port: u16, length: usize) -> Vec<u8> {
-    let mut payload = [&id.to_be_bytes()[..], &ue_port.to_be_bytes()].concat();
-    payload.resize(payload.len() + length, id as u8);
-    payload
-}
-
-/// A UDP packet, or a TCP segment with any sequence number.
-fn ipv4(protocol: u8, from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), flags: u8, payload: &[u8]) -> Vec<u8> {
-    let (source, destination) = (IpAddr::from(from.0), IpAddr::from(to.0));
-    let transport = match protocol {
-        UDP => udp((source, from.1), (destination, to.1), payload),
-        _ => {
-            let ports = [from.1.to_be_bytes(), to.1.to_be_bytes()].concat();
-            let numbers = sum(&[payload, &ports]).to_be_bytes().repeat(4);
-            let mut segment =
-                [&ports, &numbers[..], &[0x50, flags, 0xff, 0xff, 0, 0, 0, 0], payload].concat();
-            let checksum = !transport_sum(source, destination, TCP, &segment);
-            segment[16..18].copy_from_slice(&checksum.to_be_bytes());
-            segment
-        }
-    };
-    let (source, destination) = (from.0.octets(), to.0.octets());
-    let header =
-        V4 { source, destination, protocol, tos: 0, id: 0, fragment: 0x4000, ttl: 64, options: Vec::new() };
-    header.before(&transport)
-}
-
-/// What a receiver reads of a packet, after its checksums.
-struct Seen<'a> {
-    protocol: u8,
-    source: (Ipv4Addr, u16),
-    destination: (Ipv4Addr, u16),
-    flags: u8,
-    /// The session's number and its UE's port.
-    id: u64,
-    ue_port: u16,
-    packet: &'a [u8],
-}
-
-impl fmt::Debug for Seen<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { protocol, source, destination, id, ue_port, packet, .. } = self;
-        write!(
-            f,
-            "protocol {protocol} from {source:?} to {destination:?} of session {id}, {ue_port}: {packet:02x?}"
-        )
-    }
-}
-
-/// `None`: not UDP or TCP over IPv4.
-fn see(packet: &[u8]) -> Option<Seen<'_>> {
-    let (head, segment) = packet.split_at_checked(20)?;
-    let protocol = head[9];
-    let at = match protocol {
-        UDP => 8,
-        TCP => 20,
-        _ => return None,
-    };
-    let address = |at: usize| Ipv4Addr::new(head[at], head[at + 1], head[at + 2], head[at + 3]);
-    let word = |at: usize| Some(u16::from_be_bytes([*segment.get(at)?, *segment.get(at + 1)?]));
-    let (source, destination) = (address(12), address(16));
-    assert_eq!(sum(&[head]), 0xffff, "an IPv4 checksum: {packet:02x?}");
-    let summed = transport_sum(source.into(), destination.into(), protocol, segment);
-    assert_eq!(summed, 0xffff, "a checksum: {packet:02x?}");
-    Some(Seen {
-        protocol,
-        source: (source, word(0)?),
-        destination: (destination, word(2)?),
-        flags: if protocol == TCP { segment[13] } else { 0 },
-        id: u64::from_be_bytes(segment.get(at..at + 8)?.try_into().ok()?),
-        ue_port: word(at + 8)?,
-        packet,
-    })
 }
 
 impl Shared {

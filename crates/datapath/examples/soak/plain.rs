@@ -3,7 +3,6 @@
 use super::support::random::Random;
 use super::support::*;
 use super::{Load, NOBODY, SESSIONS, Senders, any_session, teid, ue};
-use pith_upf::contract::Counters;
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,7 +27,9 @@ impl PlainLoad {
         load.senders.send(3, move |noise| send_downlink(&out, noise));
         for (socket, count) in [(server, &load.up), (lab.gnb.try_clone().unwrap(), &load.down)] {
             let count = Arc::clone(count);
-            load.senders.receive(socket, move |_| drop(count.fetch_add(1, Relaxed)));
+            load.senders.receive(socket, move |_| {
+                count.fetch_add(1, Relaxed);
+            });
         }
         load
     }
@@ -51,7 +52,7 @@ impl Load for PlainLoad {
         });
     }
 
-    fn account(&self, _: &Lab, _: &Counters) -> String {
+    fn account(&self, _: &Lab) -> String {
         String::new()
     }
 }

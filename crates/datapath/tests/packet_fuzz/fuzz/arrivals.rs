@@ -2,11 +2,12 @@
 
 use super::case::control_number;
 use super::cast::{GATEWAY_V6, UPF_V6};
-use super::nat::{self, Nat, Original};
+use super::nat::Nat;
 use super::octets::sum;
 use super::oracle::{Side, Verdict};
 use super::reader::{self, Message};
 use super::stage::UPF_N6_V6;
+use super::translation::{self, Original};
 use crate::support::{GATEWAY, UPF, UPF_N6};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -88,14 +89,14 @@ impl Arrivals {
     }
 
     fn keep_original(&mut self, side: Side, octets: &[u8]) {
-        if let Some((kept, original)) = nat::original(octets).filter(|_| side == Side::Network) {
+        if let Some((kept, original)) = translation::original(octets).filter(|_| side == Side::Network) {
             self.originals.entry(kept).or_default().push((self.round, original));
         }
     }
 
     /// A packet at the data network as its UE sent it.
     pub fn restore(&self, nat: &mut Nat, octets: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
-        let kept = nat::original(octets).map_or(0, |(kept, _)| kept);
+        let kept = translation::original(octets).map_or(0, |(kept, _)| kept);
         let originals = self.originals.get(&kept).into_iter().flatten().map(|(_, original)| original);
         nat.restore(octets, originals)
     }
@@ -119,10 +120,9 @@ impl Arrivals {
         let is_part = octets[6] & 0x3f != 0 || octets[7] != 0;
         let is_odd = octets[0] != 0x45 || is_part || ![1, 6, 17].contains(&ip.protocol);
         let is_loose = || self.loose.keys().any(|(_, to)| *to == ip.destination);
-        match is_report || is_reset || is_odd && is_loose() {
-            true => Ok(()),
-            false => Err("NAT sent what no UE did"),
-        }
+        let is_group = matches!(ip.destination, IpAddr::V4(v4) if v4.is_multicast());
+        let is_kernels = is_report || is_reset || is_group;
+        if is_kernels || is_odd && is_loose() { Ok(()) } else { Err("NAT sent what no UE did") }
     }
 
     /// Compares a received packet; an error states why it was not expected.

@@ -2,7 +2,7 @@
 
 use super::cast::{CONTROLS, Cast, GNB_V6, Member};
 use super::inner;
-use super::nat;
+use super::lasting;
 use super::octets::{V4, hex, udp};
 use super::opening;
 use super::oracle::{self, Side, Verdict};
@@ -99,8 +99,8 @@ impl Case {
 
     fn controls_of(member: &Member, number: u64, cast: &Cast, links: &[[u8; 6]; 2]) -> [Self; 2] {
         let remote = [198, 51, 100, 1];
-        let up = control(member.v4.octets(), remote, number);
-        let down = control(remote, member.v4.octets(), number);
+        let up = control(member, [member.v4.octets(), remote], number);
+        let down = control(member, [remote, member.v4.octets()], number);
         let message = tunnel::plain_gpdu(member.teid, &up);
         let outer = V4 { source: GNB.octets(), destination: crate::support::UPF.octets(), ..header() };
         let outer = outer.before(&udp((GNB.into(), 2152), (crate::support::UPF.into(), 2152), &message));
@@ -146,8 +146,8 @@ pub fn control_number(packet: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(number.get(..8)?.try_into().ok()?))
 }
 
-fn control(source: [u8; 4], destination: [u8; 4], number: u64) -> Vec<u8> {
-    let payload = [&CONTROL[..], &number.to_be_bytes()].concat();
+fn control(member: &Member, [source, destination]: [[u8; 4]; 2], number: u64) -> Vec<u8> {
+    let payload = [&CONTROL[..], &number.to_be_bytes(), &member.teid.to_be_bytes()].concat();
     let ends = [source, destination].map(IpAddr::from);
     V4 { source, destination, ..header() }.before(&udp((ends[0], 5000), (ends[1], 7000), &payload))
 }
@@ -182,7 +182,7 @@ fn odd(random: &mut Random, cast: &Cast, frame: Vec<u8>) -> Vec<u8> {
         _ => {}
     }
     odd.truncate(ETHERNET + MTU);
-    let is_harmful = |packet: &[u8]| cast.nat.is_some() && nat::is_harmful(packet);
+    let is_harmful = |packet: &[u8]| cast.nat.is_some() && lasting::is_harmful(packet);
     // A packet to the gNB's own address is not the UPF's.
     let is_stolen = |octets: &[u8]| {
         let destination = reader::packet(octets).map(|ip| ip.destination);

@@ -3,13 +3,16 @@
 use super::cast::{
     Cast, GATEWAY_V6, GNB_V6, LOCAL_PORTS, Member, REMOTE_PORTS, REMOTE_V4, REMOTE_V6, UPF_V6,
 };
-use super::nat::{self, CONNECTIONS, INBOUND};
+use super::lasting::{self, CONNECTIONS};
+use super::nat::INBOUND;
 use super::octets::{V4, V6, octets_of, set_v4_checksum, sum, transport_sum, udp};
 use crate::support::random::Random;
 use crate::support::{GATEWAY, GNB, UPF, UPF_N6};
 use pith_upf::contract::Direction;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// With NAT, remote hosts of other packets than those of connections that last have this bit in their last octet.
+const OTHERS: u8 = 0x10;
 /// Longest payload of a packet that is never fragmented.
 const LONGEST: usize = 1280;
 
@@ -71,7 +74,7 @@ fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction)
         0 | 1 => other(random, cast, v6),
         2 => special(random, v6),
         3 => core(random, v6),
-        _ if translated => Ipv4Addr::new(198, 51, 100, random.octet() & !INBOUND).into(),
+        _ if translated => Ipv4Addr::new(198, 51, 100, random.octet() & !INBOUND | OTHERS).into(),
         _ => beyond(random, v6),
     };
     match random.below(40) {
@@ -88,7 +91,7 @@ fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction)
     let mut lasts = false;
     if translated && !random.once_in(8) {
         let number = random.below(CONNECTIONS);
-        let (own, last) = nat::ends_of(number);
+        let (own, last) = lasting::ends_of(number);
         (ports, lasts) = (own, true);
         if matches!(remote, IpAddr::V4(v4) if v4.octets()[..3] == REMOTE_V4) {
             remote = Ipv4Addr::new(198, 51, 100, last).into();
@@ -187,7 +190,7 @@ fn tcp(random: &mut Random, ends: &Ends, payload: &[u8]) -> Vec<u8> {
     segment.extend(random.number().to_be_bytes());
     segment.extend([
         (words as u8) << 4,
-        if ends.lasts && ends.ports.iter().all(|port| !nat::MAY_END.contains(port)) {
+        if ends.lasts && ends.ports.iter().all(|port| !lasting::MAY_END.contains(port)) {
             random.pick(&[0x10, 0x18])
         } else {
             random.pick(&[0x10, 0x18, 0x02, 0x11, 0x04, 0xff])

@@ -15,6 +15,7 @@ mod arrivals;
 mod case;
 mod cast;
 mod inner;
+mod lasting;
 mod ledger;
 mod nat;
 mod octets;
@@ -22,6 +23,7 @@ mod opening;
 mod oracle;
 mod reader;
 mod stage;
+mod translation;
 mod tunnel;
 mod wire;
 
@@ -157,8 +159,8 @@ impl Fuzzer {
         let Some(begun) = &cast.nat else { return Ok(()) };
         self.stage.cast = cast.opened();
         self.install();
-        for step in nat::Step::ALL {
-            for part in 0..nat::CONNECTIONS {
+        for step in lasting::Step::ALL {
+            for part in 0..lasting::CONNECTIONS {
                 let cast = &self.stage.cast;
                 let cases = opening::opening(first, step, part, cast, begun, &self.links);
                 self.send(cases, first)?;

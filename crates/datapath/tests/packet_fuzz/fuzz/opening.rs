@@ -2,7 +2,8 @@
 
 use super::case::{Case, framed, header};
 use super::cast::{Cast, Member};
-use super::nat::{self, Nat, Step};
+use super::lasting::{self, Step};
+use super::nat::Nat;
 use super::octets::{V4, sum, transport_sum, udp};
 use super::oracle::Side;
 use super::tunnel;
@@ -29,14 +30,14 @@ pub fn opening(
     let is_tcp = matches!(step, Step::Syn | Step::SynAck | Step::Ack);
     let is_wanted = |member: &&Member| {
         let connection = connection(TCP, member, number);
-        !is_tcp || nat::is_steady(&connection) && !begun.knows(&connection)
+        !is_tcp || lasting::is_steady(&connection) && !begun.knows(&connection)
     };
     let case = |member| one(first, step, number, member, cast, links);
     cast.members.iter().filter(is_wanted).map(case).collect()
 }
 
 fn connection(protocol: u8, member: &Member, number: usize) -> Connection {
-    let ([own, far], last) = nat::ends_of(number);
+    let ([own, far], last) = lasting::ends_of(number);
     Connection { protocol, ue: (member.v4, own), remote: (Ipv4Addr::new(198, 51, 100, last), far) }
 }
 
@@ -59,15 +60,17 @@ fn one(first: u64, step: Step, number: usize, member: &Member, cast: &Cast, link
 fn packet(first: u64, step: Step, connection: Connection) -> Vec<u8> {
     let Connection { ue, remote, .. } = connection;
     let (from, to) = if step.direction() == Direction::Uplink { (ue, remote) } else { (remote, ue) };
-    let payload = [&b"opening"[..], &[step as u8], &first.to_be_bytes()].concat();
+    // No two are the same, so that it is known which came.
+    let own = u32::from(ue.0.octets()[3]) << 16 | u32::from(ue.1);
+    let payload = [&b"opening"[..], &[step as u8], &first.to_be_bytes(), &own.to_be_bytes()].concat();
     let ends = [(IpAddr::from(from.0), from.1), (IpAddr::from(to.0), to.1)];
     let (protocol, transport) = match step {
         Step::UdpUp | Step::UdpDown => (UDP, udp(ends[0], ends[1], &payload)),
         Step::EchoUp => (ICMP, icmp([8, 0], [ue.1, 1], &payload)),
         Step::EchoDown => (ICMP, icmp([0, 0], [ue.1, 1], &payload)),
-        Step::Syn => (TCP, tcp(ends, [1000, 0], SYN, &[])),
-        Step::SynAck => (TCP, tcp(ends, [2000, 1001], SYN_ACK, &[])),
-        Step::Ack => (TCP, tcp(ends, [1001, 2001], ACK, &payload)),
+        Step::Syn => (TCP, tcp(ends, [own, 0], SYN, &[])),
+        Step::SynAck => (TCP, tcp(ends, [own, own + 1], SYN_ACK, &[])),
+        Step::Ack => (TCP, tcp(ends, [own + 1, own + 1], ACK, &payload)),
     };
     V4 { source: from.0.octets(), destination: to.0.octets(), protocol, ..header() }.before(&transport)
 }
@@ -91,7 +94,7 @@ fn icmp(kind: [u8; 2], words: [u16; 2], body: &[u8]) -> Vec<u8> {
 
 /// An ICMP error about a packet of a UE, from its destination or a router on the way (RFC 792).
 pub fn error(random: &mut Random, member: &Member, number: u64) -> Vec<u8> {
-    let Connection { ue, remote, .. } = connection(UDP, member, random.below(nat::CONNECTIONS));
+    let Connection { ue, remote, .. } = connection(UDP, member, random.below(lasting::CONNECTIONS));
     // Sometimes about a connection that is not there.
     let port = if random.once_in(4) { random.number() as u16 } else { ue.1 };
     let datagram = udp((ue.0.into(), port), (remote.0.into(), remote.1), &number.to_be_bytes());

@@ -1,7 +1,7 @@
 //! The expected and permitted results of a packet by the sessions' rules, in the fuzzer's own representation.
 
 use super::cast::{Cast, GATEWAY_V6, LOCAL_PORTS, Manner, Member, REMOTE_PORTS, REMOTE_V4};
-use super::nat;
+use super::lasting;
 use super::octets::hex;
 use super::reader::{self, Ip, Message, Outer};
 use super::stage::UPF_N6_V6;
@@ -327,7 +327,7 @@ fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: PossibleRes
     if ip.hops > 1 && (leaves || !ip.plain) {
         results.push(charged.out(Side::Network, with_a_hop_less(ip)));
     }
-    let translated = cast.nat.is_none() || nat::is_sure(ip, Direction::Uplink);
+    let translated = cast.nat.is_none() || lasting::is_sure(ip, Direction::Uplink);
     if !ip.plain || !leaves || !translated || ip.octets.len() > N6_MTU {
         results.push(sent);
         verdict.stray = Some((member.index, 1));
@@ -392,7 +392,7 @@ fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
     }
     if is_forged == Closed::Perhaps {
         results.push(forged);
-    } else if ip.plain && sure && (cast.nat.is_none() || nat::is_sure(&ip, Direction::Downlink)) {
+    } else if ip.plain && sure && (cast.nat.is_none() || lasting::is_sure(&ip, Direction::Downlink)) {
         return Verdict::any(results);
     }
     results.push(PossibleResult::default());

@@ -104,9 +104,14 @@ impl Stage {
         set_routes();
         silence(&radio, &server);
         if under_test.nats() {
-            // The program sets the first; segments with any numbers are of their connections on the portable path, too.
-            for (name, value) in [("be_liberal", "1"), ("timeout_established", "300")] {
-                std::fs::write(format!("/proc/sys/net/netfilter/nf_conntrack_tcp_{name}"), value).unwrap();
+            // With XDP the UPF sets the first: segments have any sequence numbers. Connections last until the next epoch.
+            for (name, value) in [
+                ("tcp_be_liberal", "1"),
+                ("tcp_timeout_established", "300"),
+                ("udp_timeout", "120"),
+                ("icmp_timeout", "120"),
+            ] {
+                std::fs::write(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"), value).unwrap();
             }
         }
         let upf = UserPlane::start(config(under_test)).unwrap();
