@@ -121,7 +121,10 @@ impl Arrivals {
         let is_odd = octets[0] != 0x45 || is_part || ![1, 6, 17].contains(&ip.protocol);
         let is_loose = || self.loose.keys().any(|(_, to)| *to == ip.destination);
         let is_group = matches!(ip.destination, IpAddr::V4(v4) if v4.is_multicast());
-        let is_kernels = is_report || is_reset || is_group;
+        // Of neither a UE nor this host, and only routed.
+        let is_routed =
+            ip.source != IpAddr::V4(UPF_N6) && self.loose.contains_key(&(ip.source, ip.destination));
+        let is_kernels = is_report || is_reset || is_group || is_routed;
         if is_kernels || is_odd && is_loose() { Ok(()) } else { Err("NAT sent what no UE did") }
     }
 

@@ -27,6 +27,7 @@ mod translation;
 mod tunnel;
 mod wire;
 
+use crate::support::cpumap_time;
 use arrivals::Arrivals;
 use case::Case;
 use cast::{Cast, Manner, Member};
@@ -111,6 +112,9 @@ impl Fuzzer {
             if packets.is_multiple_of(EPOCH * 4) || round + 1 == first + rounds {
                 tell(&self.report(packets, begin.elapsed()));
             }
+        }
+        if self.order.under_test == PathUnderTest::Spread && cpumap_time(1) == Duration::ZERO {
+            return Err("no packet was given to another CPU".into());
         }
         Ok(self.report(rounds * ROUND, begin.elapsed()))
     }
@@ -398,6 +402,36 @@ mod tests {
             assert!(arrivals.missing().is_empty());
             assert!(arrivals.take(output.side, &output.octets).is_err());
         }
+    }
+
+    /// A control of a session as NAT sends it.
+    fn translated(case: &Case, port: u16) -> Vec<u8> {
+        let mut packet = case.verdict.output().unwrap().octets.clone();
+        let places = translation::places(&packet).unwrap();
+        translation::translate(&mut packet, places, translation::SOURCE, crate::support::UPF_N6, port);
+        packet
+    }
+
+    #[test]
+    fn nat_that_leaks_damages_or_mixes_connections_is_noticed() {
+        let (mut cast, mut arrivals) = (Cast::of(0, Some(Nat::default())), Arrivals::default());
+        let links = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 3]];
+        arrivals.begin_round();
+        let controls: Vec<_> = (0..2).flat_map(|number| Case::controls(number, &cast, &links)).collect();
+        controls.iter().for_each(|case| arrivals.expect(&case.verdict, case.number));
+        let ups: Vec<_> = controls.iter().filter(|case| case.from == Side::Radio).collect();
+        let [one, other, one_later, _] = ups[..] else { panic!("{}", ups.len()) };
+        let nat = cast.nat.as_mut().unwrap();
+        let mut arrives = |packet: &[u8]| take(&mut arrivals, Some(&mut *nat), Side::Network, packet);
+        let leaked = &one.verdict.output().unwrap().octets;
+        assert!(arrives(leaked).is_err());
+        let mut damaged = translated(one, 40_000);
+        *damaged.last_mut().unwrap() ^= 1;
+        assert!(arrives(&damaged).is_err());
+        assert_eq!(arrives(&translated(one, 40_000)), Ok(()));
+        assert!(arrives(&translated(one, 40_000)).is_err(), "twice");
+        assert!(arrives(&translated(other, 40_000)).is_err(), "two connections from one port");
+        assert!(arrives(&translated(one_later, 40_001)).is_err(), "one connection from two ports");
     }
 
     #[test]

@@ -119,31 +119,23 @@ impl Nat {
 
     fn learn(&mut self, connection: Connection, port: u16) -> Result<(), &'static str> {
         let end = (connection.protocol, port, connection.remote);
-        let had = self.ports.insert(connection, port);
-        let other = self.connections.insert(end, connection).filter(|other| *other != connection);
-        if had == Some(port) && other.is_none() {
-            return Ok(());
-        }
-        if let Some(had) = had {
-            self.connections.remove(&(connection.protocol, had, connection.remote));
-        }
-        if let Some(other) = other {
-            self.ports.remove(&other);
-        }
-        if had.is_none() && other.is_none() {
-            return Ok(());
-        }
-        // The kernel may have forgotten one of the two, but not otherwise.
-        let real = public_ends();
-        if real.get(&connection) != Some(&(UPF_N6, port)) {
-            return Err("from another public port than conntrack's");
-        }
-        match other {
-            Some(other) if real.get(&other) == Some(&(UPF_N6, port)) => {
-                Err("two connections have one public port")
+        let had = self.ports.get(&connection).copied().filter(|had| *had != port);
+        let other = self.connections.get(&end).copied().filter(|other| *other != connection);
+        if had.is_some() || other.is_some() {
+            // The kernel may have forgotten one of the two, but not otherwise.
+            let real = public_ends();
+            if real.get(&connection) != Some(&(UPF_N6, port)) {
+                return Err("from another public port than conntrack's");
             }
-            _ => Ok(()),
+            if other.is_some_and(|other| real.get(&other) == Some(&(UPF_N6, port))) {
+                return Err("two connections have one public port");
+            }
         }
+        had.and_then(|had| self.connections.remove(&(connection.protocol, had, connection.remote)));
+        other.and_then(|other| self.ports.remove(&other));
+        self.ports.insert(connection, port);
+        self.connections.insert(end, connection);
+        Ok(())
     }
 
     /// Forgets connections that the kernel has forgotten; an error names one that it has otherwise.

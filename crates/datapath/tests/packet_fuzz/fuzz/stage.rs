@@ -93,10 +93,6 @@ impl Stage {
             return None;
         }
         trust_all_sources();
-        if under_test == PathUnderTest::Spread {
-            // The sender's CPU also receives the frames: all by one, as from one queue of a network card.
-            pin_to(0);
-        }
         let kind = under_test.kind();
         let radio = wire("n3", UPF, GNB, kind);
         let server = wire("n6", UPF_N6, SERVER, kind);
@@ -115,6 +111,11 @@ impl Stage {
             }
         }
         let upf = UserPlane::start(config(under_test)).unwrap();
+        if under_test == PathUnderTest::Spread {
+            // The sender's CPU also receives the frames: all by one, as from one queue of a network card. Not
+            // before the start: a UPF uses the CPUs that its thread may use.
+            pin_to(0);
+        }
         let live = |interface| (under_test == PathUnderTest::Live).then(|| Live::of(interface));
         let end = |host: &Host, link, interface| End {
             link,
