@@ -5,6 +5,7 @@
 //! back before it is compared; a packet that NAT damages or gives to another connection is thereby not the expected one.
 
 use super::cast::REMOTE_V4;
+use super::lasting::is_steady;
 use super::octets::{set_v4_checksum, sum};
 use super::reader::{self, Outer};
 use super::translation::{
@@ -138,15 +139,18 @@ impl Nat {
         Ok(())
     }
 
-    /// Forgets connections that the kernel has forgotten; an error names one that it has otherwise.
+    /// Forgets connections that the kernel has forgotten, or begun anew by a packet with IP options, which is not learned from.
+    /// An error names one that had to last.
     pub fn compare(&mut self) -> Result<(), String> {
         let real = public_ends();
-        let wrong = self.ports.iter().find_map(|(connection, port)| {
-            let end = real.get(connection)?;
-            (*end != (UPF_N6, *port))
-                .then(|| format!("{connection:?} was seen from port {port}, conntrack has {end:?}"))
-        });
-        self.ports.retain(|connection, _| real.contains_key(connection));
+        let wrong = self.ports.iter().filter(|(connection, _)| is_steady(connection)).find_map(
+            |(connection, port)| {
+                let end = real.get(connection)?;
+                (*end != (UPF_N6, *port))
+                    .then(|| format!("{connection:?} was seen from port {port}, conntrack has {end:?}"))
+            },
+        );
+        self.ports.retain(|connection, port| real.get(connection) == Some(&(UPF_N6, *port)));
         let ports = &self.ports;
         self.connections.retain(|_, connection| ports.contains_key(connection));
         wrong.map_or(Ok(()), Err)
