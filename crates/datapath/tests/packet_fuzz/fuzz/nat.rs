@@ -125,7 +125,9 @@ impl Nat {
         if had.is_some() || other.is_some() {
             // The kernel may have forgotten one of the two, but not otherwise.
             let real = public_ends();
-            if real.get(&connection) != Some(&(UPF_N6, port)) {
+            // A segment with RST may have ended one that it belonged to.
+            let may_be_gone = !is_steady(&connection) && !real.contains_key(&connection);
+            if !may_be_gone && real.get(&connection) != Some(&(UPF_N6, port)) {
                 return Err("from another public port than conntrack's");
             }
             if other.is_some_and(|other| real.get(&other) == Some(&(UPF_N6, port))) {
