@@ -57,6 +57,6 @@ fn one_gnb(kind: Kind) {
     assert_eq!((counters.n3_in.packets, counters.dropped), (u64::from(SESSIONS * PACKETS), vec![]));
     assert_eq!(lab.tun_packets(), 0, "all by XDP");
     let volumes = (1..=u64::from(SESSIONS)).map(|id| lab.upf.usage(SessionId(id)).unwrap().urrs[0].volume);
-    assert!(volumes.into_iter().all(|volume| volume.uplink_packets == PACKETS.into()));
+    assert!(volumes.into_iter().all(|volume| volume.uplink_packets == u64::from(PACKETS)));
     assert!(cpumap_time(1) > Duration::ZERO, "the other CPU handles sessions");
 }
