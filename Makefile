@@ -90,10 +90,10 @@ bench-scale: build ## memory, CPU and service requests of 1,000 to 1,000,000 reg
 bench-user: setup ## shares, shaping and packet paths of the user plane: table, target/bench/user.json, fairness.svg
 	@python3 bench/user.py
 
-soak-user: setup ## mixed load for the user plane with packet accounting, for an hour: SECONDS=60
-	@scripts/cargo run -q --release --locked -p pith-datapath --example soak -- $(or $(SECONDS),3600)
+soak-user: setup ## mixed load for the user plane with packet accounting, without and with NAT, for an hour: SECONDS=60 ARGS=nat
+	@scripts/cargo run -q --release --locked -p pith-datapath --example soak -- $(or $(SECONDS),3600) $(ARGS)
 
-fuzz-user: setup ## a fuzzer of GTP-U and users' packets for each path of the user plane: ARGS="native --packets 10000000"
+fuzz-user: setup ## a fuzzer of GTP-U and users' packets for each path of the user plane, with NAT and spread, too: ARGS="native-nat --packets 10000000"
 	@scripts/cargo run -q --release --locked -p pith-datapath --example packet_fuzz -- $(ARGS)
 
 traffic: setup ## sends G-PDUs or plain packets into an interface, on one CPU: ARGS="eth1 uplink --sessions 1000"

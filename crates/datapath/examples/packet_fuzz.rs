@@ -12,10 +12,12 @@ use std::process::exit;
 use std::thread;
 
 const HELP: &str = "\
-packet_fuzz [portable | generic | native | live]... [--seed N] [--from N] [--packets N]
+packet_fuzz [portable | generic | native | live | native-spread | native-nat | portable-nat]... [--seed N] [--from N] [--packets N]
 
   portable, generic, native   the path that packets take; generic and native are XDP, behind the driver and in it
   live                        as native, but frames are given to the program by BPF_PROG_TEST_RUN
+  native-spread               as native, with uplink packets spread over all CPUs
+  native-nat, portable-nat    with NAT: by XDP and the kernel, by the kernel alone
   --seed N                    what packets are made of (1)
   --from N                    number of the first (0)
   --packets N                 how many, on each path (1000000)";

@@ -20,7 +20,7 @@ pub fn tables(config: &DatapathConfig) -> Vec<Table> {
         .collect();
     let rules: String = v6.iter().map(|from| format!("{from} masquerade\n")).collect();
     let v4 = (!v4.is_empty()).then_some(Table { family: "ip", body: v4 });
-    let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chains(&rules, &v6) });
+    let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chains(tun, &rules, &v6) });
     v4.into_iter().chain(v6).collect()
 }
 
@@ -40,16 +40,19 @@ fn nat44(config: &DatapathConfig) -> String {
         }
         sources.push(from);
     }
-    if rules.is_empty() { rules } else { maps + &chains(&rules, &sources) }
+    if rules.is_empty() { rules } else { maps + &chains(tun, &rules, &sources) }
 }
 
 /// The chain that translates, and one after it that drops what still has a UE's address: connection tracking does not translate
-/// packets that it finds invalid, such as ICMP errors about connections of others.
-fn chains(rules: &str, sources: &[String]) -> String {
+/// packets that it finds invalid, such as ICMP errors about connections of others. A host of another network must not have
+/// its packets translated with a UE's address as source.
+fn chains(tun: &str, rules: &str, sources: &[String]) -> String {
     let untranslated: String = sources.iter().map(|from| format!("{from} drop\n")).collect();
+    let forged: String = sources.iter().map(|from| format!("{from} iifname != \"{tun}\" drop\n")).collect();
     format!(
         "\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n\
-         \tchain untranslated {{\n\t\ttype filter hook postrouting priority 101;\n{untranslated}\t}}\n"
+         \tchain untranslated {{\n\t\ttype filter hook postrouting priority 101;\n{untranslated}\t}}\n\
+         \tchain forged {{\n\t\ttype filter hook forward priority 0;\n{forged}\t}}\n"
     )
 }
 
@@ -136,6 +139,8 @@ mod tests {
         assert!(table.body.contains("10.45.1.6 : 192.0.2.1 . 21504-25599 }"), "{}", table.body);
         for pool in ["10.45.0.0/24", "10.45.1.0/29"] {
             let rule = format!("ip saddr {pool} oifname != \"pith0\" drop\n");
+            assert!(table.body.contains(&rule), "{}", table.body);
+            let rule = format!("ip saddr {pool} oifname != \"pith0\" iifname != \"pith0\" drop\n");
             assert!(table.body.contains(&rule), "{}", table.body);
         }
         let snat = "ip saddr 10.45.1.0/29 oifname != \"pith0\" meta l4proto { tcp, udp } snat ip to ip saddr map @blocks1";

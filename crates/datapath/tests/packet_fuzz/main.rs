@@ -51,3 +51,20 @@ fn xdp_in_the_driver_takes_whatever_comes() {
 fn the_program_takes_whatever_comes_without_a_wire() {
     a_few_thousand(PathUnderTest::Live);
 }
+
+#[test]
+fn packets_given_to_all_cpus_come_out_as_without_and_in_order() {
+    if thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        a_few_thousand(PathUnderTest::Spread);
+    }
+}
+
+#[test]
+fn translated_packets_keep_their_connection_on_both_paths() {
+    a_few_thousand(PathUnderTest::Nat);
+}
+
+#[test]
+fn the_kernel_translates_for_the_portable_path() {
+    a_few_thousand(PathUnderTest::PortableNat);
+}

@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code, dead_code)]
 
+pub mod conntrack;
 mod host;
 pub mod random;
 #[path = "../../../../tests/skipped.rs"]
@@ -337,6 +338,26 @@ pub fn cpu_of(name: &str) -> Duration {
         (comm.trim() == name).then(|| Duration::from_nanos(nanos))
     };
     tasks.flatten().filter_map(of).sum()
+}
+
+/// The time that the kernel's threads of cpumaps have run, on a CPU.
+pub fn cpumap_time(cpu: usize) -> Duration {
+    let is_of_cpu = |comm: &str| comm.starts_with(&format!("cpumap/{cpu}/"));
+    let tasks = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let comm = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        is_of_cpu(&comm).then(|| std::fs::read_to_string(entry.path().join("schedstat")).ok())?
+    });
+    tasks.filter_map(|stat| stat.split(' ').next()?.parse().ok()).map(Duration::from_nanos).sum()
+}
+
+/// Binds the calling thread to a CPU.
+pub fn pin_to(cpu: usize) {
+    // SAFETY: all zero is an empty set; the calls read and write that set only.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::cpu_set_t>();
+        libc::CPU_SET(cpu, &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set), 0);
+    }
 }
 
 /// Enlarges a socket's buffer for bursts.

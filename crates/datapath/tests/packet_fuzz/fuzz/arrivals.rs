@@ -1,10 +1,13 @@
 //! Expected and actual output packets.
 
+use super::case::control_number;
 use super::cast::{GATEWAY_V6, UPF_V6};
+use super::nat::Nat;
 use super::octets::sum;
 use super::oracle::{Side, Verdict};
 use super::reader::{self, Message};
 use super::stage::UPF_N6_V6;
+use super::translation::{self, Original};
 use crate::support::{GATEWAY, UPF, UPF_N6};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -23,6 +26,10 @@ pub struct Arrivals {
     rounds: VecDeque<Vec<u64>>,
     round: usize,
     outstanding: usize,
+    /// Packets that may come to the data network translated, by what translation keeps.
+    originals: HashMap<u64, Vec<(usize, Original)>>,
+    /// The number of the last control of a session, by side and addresses.
+    controls: HashMap<(Side, IpAddr, IpAddr), u64>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +59,9 @@ impl Arrivals {
             }
         }
         let oldest = self.round.saturating_sub(ROUNDS);
+        if self.round.is_multiple_of(ROUNDS) {
+            self.originals.retain(|_, packets| packets.iter().any(|(round, _)| *round >= oldest));
+        }
         self.loose.retain(|_, round| *round >= oldest);
     }
 
@@ -61,6 +71,7 @@ impl Arrivals {
             let expected = self.entry(key(output.side, &output.octets), number);
             expected.must += 1;
             self.outstanding += 1;
+            self.keep_original(output.side, &output.octets);
         } else {
             for result in &verdict.results {
                 let Some(output) = &result.output else { continue };
@@ -68,12 +79,26 @@ impl Arrivals {
                     [Some(output.octets.clone()), marked(output.side, &output.octets)].into_iter().flatten()
                 {
                     self.entry(key(output.side, &octets), number).may += 1;
+                    self.keep_original(output.side, &octets);
                 }
             }
         }
         if let Some(ends) = verdict.loose {
             self.loose.insert(ends, self.round);
         }
+    }
+
+    fn keep_original(&mut self, side: Side, octets: &[u8]) {
+        if let Some((kept, original)) = translation::original(octets).filter(|_| side == Side::Network) {
+            self.originals.entry(kept).or_default().push((self.round, original));
+        }
+    }
+
+    /// A packet at the data network as its UE sent it.
+    pub fn restore(&self, nat: &mut Nat, octets: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
+        let kept = translation::original(octets).map_or(0, |(kept, _)| kept);
+        let originals = self.originals.get(&kept).into_iter().flatten().map(|(_, original)| original);
+        nat.restore(octets, originals)
     }
 
     fn entry(&mut self, key: u64, number: u64) -> &mut Expected {
@@ -86,15 +111,33 @@ impl Arrivals {
         expected
     }
 
+    /// Compares a packet that NAT has not been found to have translated: of the kernel itself, or changed by it.
+    pub fn take_untranslated(&mut self, octets: &[u8]) -> Result<(), &'static str> {
+        let Some(ip) = reader::packet(octets) else { return Err("no packet") };
+        let is_report =
+            ip.protocol == 1 && octets.get(20).is_some_and(|kind| matches!(kind, 0 | 3 | 11 | 12));
+        let is_reset = ip.protocol == 6 && octets.get(33).is_some_and(|flags| flags & 4 != 0);
+        let is_part = octets[6] & 0x3f != 0 || octets[7] != 0;
+        let is_odd = octets[0] != 0x45 || is_part || ![1, 6, 17].contains(&ip.protocol);
+        let is_loose = || self.loose.keys().any(|(_, to)| *to == ip.destination);
+        let is_group = matches!(ip.destination, IpAddr::V4(v4) if v4.is_multicast());
+        // Of neither a UE nor this host, and only routed.
+        let is_routed =
+            ip.source != IpAddr::V4(UPF_N6) && self.loose.contains_key(&(ip.source, ip.destination));
+        let is_kernels = is_report || is_reset || is_group || is_routed;
+        if is_kernels || is_odd && is_loose() { Ok(()) } else { Err("NAT sent what no UE did") }
+    }
+
     /// Compares a received packet; an error states why it was not expected.
     pub fn take(&mut self, side: Side, octets: &[u8]) -> Result<(), &'static str> {
         let expected = self.expected.get_mut(&key(side, octets));
         let known = expected.is_some();
+        let number = control_number(octets.get(packet_at(side, octets)..).unwrap_or_default());
         if let Some(expected) = expected {
             if expected.must > 0 {
                 expected.must -= 1;
                 self.outstanding -= 1;
-                return Ok(());
+                return number.map_or(Ok(()), |number| self.in_order(side, octets, number));
             }
             if expected.may > 0 {
                 expected.may -= 1;
@@ -105,6 +148,15 @@ impl Arrivals {
             _ if self.is_explained(side, octets) => Ok(()),
             true => Err("came more often than it may"),
             false => Err("nobody sent that, or not like that"),
+        }
+    }
+
+    /// The packets of a session's flow stay in order.
+    fn in_order(&mut self, side: Side, octets: &[u8], number: u64) -> Result<(), &'static str> {
+        let Some(ip) = reader::packet(&octets[packet_at(side, octets)..]) else { return Ok(()) };
+        match self.controls.insert((side, ip.source, ip.destination), number) {
+            Some(last) if last >= number => Err("was overtaken by another of its session"),
+            _ => Ok(()),
         }
     }
 
@@ -168,6 +220,15 @@ fn key(side: Side, octets: &[u8]) -> u64 {
     if is_v4 && sum(&[&packet[..head]]) == 0xffff && packet[6] & 0x40 != 0 {
         packet[4..6].fill(0);
         packet[10..12].fill(0);
+    }
+    // Zero and all ones are the same sum; for UDP zero is none.
+    let check = match packet.get(9) {
+        Some(1) => 22..24,
+        Some(6) => 36..38,
+        _ => 0..0,
+    };
+    if is_v4 && head == 20 && packet.get(check.clone()) == Some(&[0xff; 2]) {
+        packet[check].fill(0);
     }
     packet.hash(&mut hasher);
     hasher.finish()

@@ -1,13 +1,15 @@
 //! One packet of the fuzzer: its frames, and the expected results.
 
-use super::cast::{Cast, GNB_V6, MEMBERS, Member};
+use super::cast::{CONTROLS, Cast, GNB_V6, Member};
 use super::inner;
+use super::lasting;
 use super::octets::{V4, hex, udp};
+use super::opening;
 use super::oracle::{self, Side, Verdict};
-use super::reader::{self, Outer};
+use super::reader::{self, Message, Outer};
 use super::tunnel::{self, MTU};
+use crate::support::GNB;
 use crate::support::random::Random;
-use crate::support::{GNB, QFI};
 use pith_upf::contract::Direction;
 use std::net::IpAddr;
 
@@ -38,7 +40,7 @@ impl Case {
         let carried = tunnel::carry(random, &message, number);
         let frames: Vec<_> = carried.packets.iter().map(|packet| framed(link, packet)).collect();
         if let [frame] = &frames[..] {
-            let frame = odd(random, frame.clone());
+            let frame = odd(random, cast, frame.clone());
             return Self::of_frame(cast, number, Side::Radio, frame, link);
         }
         let whole = carried.whole.map(|packet| framed(link, &packet));
@@ -53,10 +55,17 @@ impl Case {
         if random.once_in(50) {
             return Self::forged(random, cast, link, number);
         }
-        let member = &cast.0[1 + random.below(MEMBERS - 1)];
-        let mut packet = inner::packet(random, cast, member, Direction::Downlink, number);
+        let member = cast.any(random);
+        let mut packet = match cast.nat {
+            Some(_) if random.once_in(30) => opening::error(random, member, number),
+            _ => inner::packet(random, cast, member, Direction::Downlink, number),
+        };
         packet.truncate(MTU);
-        let frame = odd(random, framed(link, &packet));
+        let frame = odd(random, cast, framed(link, &packet));
+        let frame = match &cast.nat {
+            Some(nat) => nat.set_apart(frame, link),
+            None => frame,
+        };
         Self::of_frame(cast, number, Side::Network, frame, link)
     }
 
@@ -65,23 +74,34 @@ impl Case {
         let message = tunnel::message(random, cast, number);
         let carried = tunnel::carry(random, &message, number);
         let frame = framed(link, carried.packets.first().map_or(&[][..], |packet| packet));
-        let frame = odd(random, frame);
+        let frame = odd(random, cast, frame);
         Self::of_frame(cast, number, Side::Network, frame, link)
     }
 
-    fn of_frame(cast: &Cast, number: u64, from: Side, frame: Vec<u8>, link: &[u8; 6]) -> Self {
+    /// One frame to the interface with that MAC.
+    pub fn of_frame(cast: &Cast, number: u64, from: Side, frame: Vec<u8>, link: &[u8; 6]) -> Self {
         let verdict = oracle::of_frame(cast, &frame, link, from);
+        let frame = match (&cast.nat, from) {
+            (Some(nat), Side::Network) => nat.to_public(&frame, link),
+            _ => frame,
+        };
         Self { number, from, frames: vec![frame], verdict }
     }
 
-    /// A valid packet of the member whose identity no other packet uses, in each direction: these must always
-    /// pass.
-    pub fn controls(number: u64, cast: &Cast, links: &[[u8; 6]; 2]) -> [Self; 2] {
-        let member = &cast.0[0];
+    /// Valid packets of the members whose identities no other packet uses, in each direction: these must always pass, in the
+    /// order of their numbers.
+    pub fn controls(number: u64, cast: &Cast, links: &[[u8; 6]; 2]) -> Vec<Self> {
+        cast.members[..CONTROLS]
+            .iter()
+            .flat_map(|member| Self::controls_of(member, number, cast, links))
+            .collect()
+    }
+
+    fn controls_of(member: &Member, number: u64, cast: &Cast, links: &[[u8; 6]; 2]) -> [Self; 2] {
         let remote = [198, 51, 100, 1];
-        let up = control(member.v4.octets(), remote, number);
-        let down = control(remote, member.v4.octets(), number);
-        let message = control_message(member, &up);
+        let up = control(member, [member.v4.octets(), remote], number);
+        let down = control(member, [remote, member.v4.octets()], number);
+        let message = tunnel::plain_gpdu(member.teid, &up);
         let outer = V4 { source: GNB.octets(), destination: crate::support::UPF.octets(), ..header() };
         let outer = outer.before(&udp((GNB.into(), 2152), (crate::support::UPF.into(), 2152), &message));
         [
@@ -103,7 +123,7 @@ impl Case {
     }
 }
 
-fn header() -> V4 {
+pub fn header() -> V4 {
     V4 {
         source: [0; 4],
         destination: [0; 4],
@@ -116,20 +136,24 @@ fn header() -> V4 {
     }
 }
 
-fn control(source: [u8; 4], destination: [u8; 4], number: u64) -> Vec<u8> {
-    let payload = [&b"control"[..], &number.to_be_bytes()].concat();
+/// What the payload of a control begins with.
+const CONTROL: [u8; 7] = *b"control";
+
+/// The number of a control, from an IPv4 packet.
+pub fn control_number(packet: &[u8]) -> Option<u64> {
+    let number = packet.get(28..)?.strip_prefix(&CONTROL)?;
+    (packet[0] == 0x45).then_some(())?;
+    Some(u64::from_be_bytes(number.get(..8)?.try_into().ok()?))
+}
+
+fn control(member: &Member, [source, destination]: [[u8; 4]; 2], number: u64) -> Vec<u8> {
+    let payload = [&CONTROL[..], &number.to_be_bytes(), &member.teid.to_be_bytes()].concat();
     let ends = [source, destination].map(IpAddr::from);
     V4 { source, destination, ..header() }.before(&udp((ends[0], 5000), (ends[1], 7000), &payload))
 }
 
-fn control_message(member: &Member, packet: &[u8]) -> Vec<u8> {
-    let length = (packet.len() as u16 + 8).to_be_bytes();
-    let head = [0x34, 255, length[0], length[1]];
-    [&head[..], &member.teid.to_be_bytes(), &[0, 0, 0, 0x85, 1, 0x10, QFI, 0], packet].concat()
-}
-
 /// Adds a link header for the UPF.
-fn framed(link: &[u8; 6], packet: &[u8]) -> Vec<u8> {
+pub fn framed(link: &[u8; 6], packet: &[u8]) -> Vec<u8> {
     let kind = match packet.first().map_or(4, |first| first >> 4) {
         6 => [0x86, 0xdd],
         _ => [8, 0],
@@ -138,7 +162,7 @@ fn framed(link: &[u8; 6], packet: &[u8]) -> Vec<u8> {
 }
 
 /// A frame with a tag or padding, or with damaged octets.
-fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
+fn odd(random: &mut Random, cast: &Cast, frame: Vec<u8>) -> Vec<u8> {
     let mut odd = frame.clone();
     if random.once_in(100) {
         let tags = 1 + random.below(3);
@@ -158,6 +182,7 @@ fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
         _ => {}
     }
     odd.truncate(ETHERNET + MTU);
+    let is_harmful = |packet: &[u8]| cast.nat.is_some() && lasting::is_harmful(packet);
     // A packet to the gNB's own address is not the UPF's.
     let is_stolen = |octets: &[u8]| {
         let destination = reader::packet(octets).map(|ip| ip.destination);
@@ -165,7 +190,11 @@ fn odd(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
     };
     let own = odd.first_chunk().copied().unwrap_or_default();
     match reader::frame(&odd, &own) {
-        Outer::Packet { octets, .. } if is_stolen(octets) => frame,
+        Outer::Packet { octets, .. } if is_stolen(octets) || is_harmful(octets) => frame,
+        Outer::Message { octets, .. } => match reader::message(octets) {
+            Message::Gpdu { packet, .. } if is_harmful(packet) => frame,
+            _ => odd,
+        },
         _ => odd,
     }
 }

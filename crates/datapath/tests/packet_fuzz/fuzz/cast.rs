@@ -1,5 +1,7 @@
 //! Sessions of all kinds and their rules, in the fuzzer's own representation.
 
+use super::nat::Nat;
+use crate::support::random::Random;
 use crate::support::{GNB, QFI, session_of, tunnel_to};
 use pith_upf::contract::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -76,13 +78,15 @@ pub struct Member {
     pub onward: u32,
 }
 
-/// The number of members. The first is always open, and no forged packet uses its identity.
-pub const MEMBERS: usize = 25;
+/// The number of members. The first are always open, and no forged packet uses their identities. With the spread over two
+/// CPUs, each handles one of these.
+pub const MEMBERS: usize = 26;
+pub const CONTROLS: usize = 2;
 
 impl Member {
     fn new(index: usize, epoch: u64) -> Self {
         let manner = match index {
-            0 => Manner::Open,
+            ..CONTROLS => Manner::Open,
             _ => MANNERS[(index + epoch as usize) % MANNERS.len()],
         };
         Self {
@@ -149,19 +153,34 @@ fn filters() -> Vec<SdfFilter> {
 
 /// All sessions.
 #[derive(Debug, Clone)]
-pub struct Cast(pub Vec<Member>);
+pub struct Cast {
+    pub members: Vec<Member>,
+    /// Whether UEs' IPv4 addresses are translated, and to what.
+    pub nat: Option<Nat>,
+}
 
 impl Cast {
     /// The sessions of an epoch: in each epoch each session has the next kind.
-    pub fn of(epoch: u64) -> Self {
-        Self((0..MEMBERS).map(|index| Member::new(index, epoch)).collect())
+    pub fn of(epoch: u64, nat: Option<Nat>) -> Self {
+        Self { members: (0..MEMBERS).map(|index| Member::new(index, epoch)).collect(), nat }
+    }
+
+    /// The same with all sessions open.
+    pub fn opened(&self) -> Self {
+        let open = |member: &Member| Member { manner: Manner::Open, ..member.clone() };
+        Self { members: self.members.iter().map(open).collect(), nat: self.nat.clone() }
+    }
+
+    /// A member that other packets than controls belong to.
+    pub fn any(&self, random: &mut Random) -> &Member {
+        &self.members[CONTROLS + random.below(MEMBERS - CONTROLS)]
     }
 
     pub fn by_teid(&self, teid: u32) -> Option<&Member> {
-        self.0.iter().find(|member| member.teid == teid)
+        self.members.iter().find(|member| member.teid == teid)
     }
 
     pub fn by_ue(&self, address: IpAddr) -> Option<&Member> {
-        self.0.iter().find(|member| member.has(address))
+        self.members.iter().find(|member| member.has(address))
     }
 }

@@ -3,20 +3,27 @@
 use super::cast::{
     Cast, GATEWAY_V6, GNB_V6, LOCAL_PORTS, Member, REMOTE_PORTS, REMOTE_V4, REMOTE_V6, UPF_V6,
 };
-use super::octets::{V4, V6, octets_of, set_v4_checksum, transport_sum, udp};
+use super::lasting::{self, CONNECTIONS};
+use super::nat::INBOUND;
+use super::octets::{V4, V6, octets_of, set_v4_checksum, sum, transport_sum, udp};
 use crate::support::random::Random;
 use crate::support::{GATEWAY, GNB, UPF, UPF_N6};
 use pith_upf::contract::Direction;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// With NAT, remote hosts of other packets than those of connections that last have this bit in their last octet.
+const OTHERS: u8 = 0x10;
 /// Longest payload of a packet that is never fragmented.
 const LONGEST: usize = 1280;
 
-/// Source and destination of a packet, from the UE's side.
+/// Source and destination of a packet.
 struct Ends {
     source: IpAddr,
     destination: IpAddr,
     ports: [u16; 2],
+    /// Of a connection with NAT that lasts, and the UE's identifier for Echo.
+    lasts: bool,
+    echo: Option<(Direction, u16)>,
 }
 
 /// A packet from or for a UE.
@@ -62,10 +69,12 @@ fn payload(random: &mut Random, number: u64) -> Vec<u8> {
 fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction) -> Ends {
     let v6 = random.once_in(3);
     let mut local = address_of(random, member, v6);
-    let remote = match random.below(24) {
+    let translated = cast.nat.is_some() && !v6;
+    let mut remote = match random.below(24) {
         0 | 1 => other(random, cast, v6),
         2 => special(random, v6),
         3 => core(random, v6),
+        _ if translated => Ipv4Addr::new(198, 51, 100, random.octet() & !INBOUND | OTHERS).into(),
         _ => beyond(random, v6),
     };
     match random.below(40) {
@@ -78,10 +87,22 @@ fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction)
         let odd = random.once_in(4);
         if odd { random.number() as u16 } else { first + random.below(usize::from(last - first) + 1) as u16 }
     };
-    let ports = [within(random, LOCAL_PORTS), within(random, REMOTE_PORTS)];
+    let mut ports = [within(random, LOCAL_PORTS), within(random, REMOTE_PORTS)];
+    let mut lasts = false;
+    if translated && !random.once_in(8) {
+        let number = random.below(CONNECTIONS);
+        let (own, last) = lasting::ends_of(number);
+        (ports, lasts) = (own, true);
+        if matches!(remote, IpAddr::V4(v4) if v4.octets()[..3] == REMOTE_V4) {
+            remote = Ipv4Addr::new(198, 51, 100, last).into();
+        }
+    }
+    let echo = translated.then_some((direction, ports[0]));
     match direction {
-        Direction::Uplink => Ends { source: local, destination: remote, ports },
-        Direction::Downlink => Ends { source: remote, destination: local, ports: [ports[1], ports[0]] },
+        Direction::Uplink => Ends { source: local, destination: remote, ports, lasts, echo },
+        Direction::Downlink => {
+            Ends { source: remote, destination: local, ports: [ports[1], ports[0]], lasts, echo }
+        }
     }
 }
 
@@ -94,7 +115,7 @@ fn address_of(random: &mut Random, member: &Member, v6: bool) -> IpAddr {
 }
 
 fn other(random: &mut Random, cast: &Cast, v6: bool) -> IpAddr {
-    let member = &cast.0[1 + random.below(cast.0.len() - 1)];
+    let member = cast.any(random);
     address_of(random, member, v6)
 }
 
@@ -148,7 +169,7 @@ fn transport(random: &mut Random, ends: &Ends, payload: &[u8]) -> (u8, Vec<u8>) 
     match random.below(20) {
         0..9 => (17, udp((ends.source, ends.ports[0]), (ends.destination, ends.ports[1]), payload)),
         9..14 => (6, tcp(random, ends, payload)),
-        14 | 15 => (if ends.source.is_ipv6() { 58 } else { 1 }, icmp(random, payload)),
+        14 | 15 => (if ends.source.is_ipv6() { 58 } else { 1 }, icmp(random, ends, payload)),
         16 => {
             let spi = random.pick(&[0, 7, 8, u32::MAX]);
             (50, [&spi.to_be_bytes()[..], &random.number().to_be_bytes(), payload].concat())
@@ -169,7 +190,11 @@ fn tcp(random: &mut Random, ends: &Ends, payload: &[u8]) -> Vec<u8> {
     segment.extend(random.number().to_be_bytes());
     segment.extend([
         (words as u8) << 4,
-        random.pick(&[0x10, 0x18, 0x02, 0x11, 0x04, 0xff]),
+        if ends.lasts && ends.ports.iter().all(|port| !lasting::MAY_END.contains(port)) {
+            random.pick(&[0x10, 0x18])
+        } else {
+            random.pick(&[0x10, 0x18, 0x02, 0x11, 0x04, 0xff])
+        },
         1,
         0,
         0,
@@ -185,7 +210,14 @@ fn tcp(random: &mut Random, ends: &Ends, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Of types on which no host acts: this UPF's host would take others as news about its routes.
-fn icmp(random: &mut Random, payload: &[u8]) -> Vec<u8> {
+fn icmp(random: &mut Random, ends: &Ends, payload: &[u8]) -> Vec<u8> {
+    if let Some((direction, id)) = ends.echo {
+        let kind = if direction == Direction::Uplink { 8 } else { 0 };
+        let mut message = [&[kind, 0, 0, 0][..], &id.to_be_bytes(), &[0, 1], payload].concat();
+        let checksum = !sum(&[&message]);
+        message[2..4].copy_from_slice(&checksum.to_be_bytes());
+        return message;
+    }
     let kind = random.pick(&[8, 0, 128, 129]);
     [&[kind, 0, random.octet(), random.octet(), 0, 1, 0, 1][..], payload].concat()
 }

@@ -15,18 +15,24 @@ mod arrivals;
 mod case;
 mod cast;
 mod inner;
+mod lasting;
 mod ledger;
+mod nat;
 mod octets;
+mod opening;
 mod oracle;
 mod reader;
 mod stage;
+mod translation;
 mod tunnel;
 mod wire;
 
+use crate::support::cpumap_time;
 use arrivals::Arrivals;
 use case::Case;
 use cast::{Cast, Manner, Member};
 use ledger::{Ledger, Values};
+use nat::Nat;
 use octets::hex;
 use oracle::Side;
 use pith_upf::contract::{Counters, Datapath};
@@ -37,6 +43,8 @@ use std::time::{Duration, Instant};
 
 /// Packets of a round: fewer than a veth's ring of 256.
 const ROUND: u64 = 128;
+/// Packets between two controls of the same session.
+const CONTROL_EVERY: usize = 32;
 /// Packets after which all sessions change their kind.
 const EPOCH: u64 = 256 * ROUND;
 /// Time without counter changes before rules change: a packet in transit would be handled by the new rules.
@@ -105,6 +113,9 @@ impl Fuzzer {
                 tell(&self.report(packets, begin.elapsed()));
             }
         }
+        if self.order.under_test == PathUnderTest::Spread && cpumap_time(1) == Duration::ZERO {
+            return Err("no packet was given to another CPU".into());
+        }
         Ok(self.report(rounds * ROUND, begin.elapsed()))
     }
 
@@ -122,7 +133,16 @@ impl Fuzzer {
         let mut cases: Vec<_> = (first..first + ROUND)
             .map(|number| Case::of(self.order.seed, number, cast, &self.links))
             .collect();
-        cases.extend(Case::controls(first, cast, &self.links));
+        // Among the others, so that an overtaken one is noticed.
+        for at in (0..ROUND).rev().step_by(CONTROL_EVERY) {
+            let controls = Case::controls(first + at, cast, &self.links);
+            let at = at as usize;
+            drop(cases.splice(at..at, controls));
+        }
+        self.send(cases, first)
+    }
+
+    fn send(&mut self, cases: Vec<Case>, first: u64) -> Result<(), String> {
         for case in &cases {
             self.ledger.add(&case.verdict);
             self.arrivals.expect(&case.verdict, case.number);
@@ -132,6 +152,26 @@ impl Fuzzer {
         }
         self.stage.upf.poll_events(&mut Vec::new());
         self.settle(first, &cases)
+    }
+
+    /// With NAT, every connection begins, or lasts on, while all sessions are open: its public end is known then.
+    fn open_connections(&mut self, first: u64) -> Result<(), String> {
+        if let Some(nat) = &mut self.stage.cast.nat {
+            nat.compare().map_err(|wrong| self.failure(first, &[], &wrong, |_| false))?;
+        }
+        let cast = self.stage.cast.clone();
+        let Some(begun) = &cast.nat else { return Ok(()) };
+        self.stage.cast = cast.opened();
+        self.install();
+        for step in lasting::Step::ALL {
+            for part in 0..lasting::CONNECTIONS {
+                let cast = &self.stage.cast;
+                let cases = opening::opening(first, step, part, cast, begun, &self.links);
+                self.send(cases, first)?;
+            }
+        }
+        self.stage.cast = Cast { nat: self.stage.cast.nat.take(), ..cast };
+        Ok(())
     }
 
     fn settle(&mut self, first: u64, cases: &[Case]) -> Result<(), String> {
@@ -156,16 +196,25 @@ impl Fuzzer {
     fn receive(&mut self, first: u64) -> Result<(), String> {
         let (stage, arrivals) = (&mut self.stage, &mut self.arrivals);
         let mut wrong = None;
+        let mut nat = stage.cast.nat.take();
         stage.receive(|side, octets| {
-            if let Err(why) = arrivals.take(side, octets) {
+            if let Err(why) = take(arrivals, nat.as_mut(), side, octets) {
                 wrong.get_or_insert_with(|| (format!("{why}: at the {side:?} arrived"), octets.to_vec()));
             }
         });
+        stage.cast.nat = nat;
         let Some((what, octets)) = wrong else { return Ok(()) };
         // A packet contains its number; it may be of an earlier round.
         let numbers = octets.windows(8).map(|window| window.try_into().map_or(0, u64::from_be_bytes));
         let recent = first.saturating_sub(EPOCH)..first + ROUND;
-        let made = |number| Case::of(self.order.seed, number, &Cast::of(number / EPOCH), &self.links);
+        let made = |number| {
+            Case::of(
+                self.order.seed,
+                number,
+                &Cast::of(number / EPOCH, self.stage.cast.nat.clone()),
+                &self.links,
+            )
+        };
         let mut cases: Vec<_> = numbers.filter(|number| recent.contains(number)).map(made).collect();
         if cases.is_empty() {
             // A remainder may be too short to contain the number.
@@ -244,14 +293,36 @@ impl Fuzzer {
             self.release();
         }
         self.ledger.tighten(&ledger::values(&self.stage.upf).0);
-        self.stage.cast = Cast::of(first / EPOCH);
-        self.ledger.permit_advertisements(self.stage.cast.0.len() as u64);
-        for member in &self.stage.cast.0 {
+        self.stage.cast = Cast::of(first / EPOCH, self.stage.cast.nat.take());
+        self.open_connections(first)?;
+        self.install();
+        self.epoch = Some(first / EPOCH);
+        Ok(())
+    }
+
+    fn install(&mut self) {
+        self.ledger.permit_advertisements(self.stage.cast.members.len() as u64);
+        for member in &self.stage.cast.members {
             let used = ledger::used(&self.stage.upf, &member.session(0));
             self.stage.upf.install(Arc::new(member.session(used)));
         }
-        self.epoch = Some(first / EPOCH);
-        Ok(())
+    }
+}
+
+/// Compares what arrived, after undoing its translation, if any.
+fn take(
+    arrivals: &mut Arrivals,
+    nat: Option<&mut Nat>,
+    side: Side,
+    octets: &[u8],
+) -> Result<(), &'static str> {
+    let is_v4 = octets.len() >= 20 && octets[0] >> 4 == 4;
+    let Some(nat) = nat.filter(|_| side == Side::Network && is_v4) else {
+        return arrivals.take(side, octets);
+    };
+    match arrivals.restore(nat, octets)? {
+        Some(restored) => arrivals.take(side, &restored),
+        None => arrivals.take_untranslated(octets),
     }
 }
 
@@ -263,7 +334,7 @@ fn has_part_of(frame: &[u8], other: &[u8]) -> bool {
 
 impl Fuzzer {
     fn release(&mut self) {
-        for member in self.stage.cast.0.iter().filter(|member| member.manner == Manner::Idle) {
+        for member in self.stage.cast.members.iter().filter(|member| member.manner == Manner::Idle) {
             if member.index % 2 == 0 {
                 let open = Member { manner: Manner::Open, ..member.clone() };
                 self.stage.upf.install(Arc::new(open.session(0)));
@@ -279,7 +350,7 @@ mod tests {
     use super::*;
 
     fn cases(count: u64) -> (Cast, Vec<Case>) {
-        let cast = Cast::of(0);
+        let cast = Cast::of(0, None);
         let links = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 3]];
         let cases = (0..count).map(|number| Case::of(1, number, &cast, &links)).collect();
         (cast, cases)
@@ -331,6 +402,36 @@ mod tests {
             assert!(arrivals.missing().is_empty());
             assert!(arrivals.take(output.side, &output.octets).is_err());
         }
+    }
+
+    /// A control of a session as NAT sends it.
+    fn translated(case: &Case, port: u16) -> Vec<u8> {
+        let mut packet = case.verdict.output().unwrap().octets.clone();
+        let places = translation::places(&packet).unwrap();
+        translation::translate(&mut packet, places, translation::SOURCE, crate::support::UPF_N6, port);
+        packet
+    }
+
+    #[test]
+    fn nat_that_leaks_damages_or_mixes_connections_is_noticed() {
+        let (mut cast, mut arrivals) = (Cast::of(0, Some(Nat::default())), Arrivals::default());
+        let links = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 3]];
+        arrivals.begin_round();
+        let controls: Vec<_> = (0..2).flat_map(|number| Case::controls(number, &cast, &links)).collect();
+        controls.iter().for_each(|case| arrivals.expect(&case.verdict, case.number));
+        let ups: Vec<_> = controls.iter().filter(|case| case.from == Side::Radio).collect();
+        let [one, other, one_later, _] = ups[..] else { panic!("{}", ups.len()) };
+        let nat = cast.nat.as_mut().unwrap();
+        let mut arrives = |packet: &[u8]| take(&mut arrivals, Some(&mut *nat), Side::Network, packet);
+        let leaked = &one.verdict.output().unwrap().octets;
+        assert!(arrives(leaked).is_err());
+        let mut damaged = translated(one, 40_000);
+        *damaged.last_mut().unwrap() ^= 1;
+        assert!(arrives(&damaged).is_err());
+        assert_eq!(arrives(&translated(one, 40_000)), Ok(()));
+        assert!(arrives(&translated(one, 40_000)).is_err(), "twice");
+        assert!(arrives(&translated(other, 40_000)).is_err(), "two connections from one port");
+        assert!(arrives(&translated(one_later, 40_001)).is_err(), "one connection from two ports");
     }
 
     #[test]

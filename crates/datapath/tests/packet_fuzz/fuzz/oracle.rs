@@ -1,6 +1,7 @@
 //! The expected and permitted results of a packet by the sessions' rules, in the fuzzer's own representation.
 
 use super::cast::{Cast, GATEWAY_V6, LOCAL_PORTS, Manner, Member, REMOTE_PORTS, REMOTE_V4};
+use super::lasting;
 use super::octets::hex;
 use super::reader::{self, Ip, Message, Outer};
 use super::stage::UPF_N6_V6;
@@ -82,6 +83,12 @@ impl Verdict {
             self.results.push(PossibleResult::default());
         }
         self
+    }
+
+    /// The first result alone.
+    pub fn first(mut self) -> Self {
+        self.results.truncate(1);
+        Self { results: self.results, ..Self::default() }
     }
 
     /// The output that must occur.
@@ -320,7 +327,8 @@ fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: PossibleRes
     if ip.hops > 1 && (leaves || !ip.plain) {
         results.push(charged.out(Side::Network, with_a_hop_less(ip)));
     }
-    if !ip.plain || !leaves || ip.octets.len() > N6_MTU {
+    let translated = cast.nat.is_none() || lasting::is_sure(ip, Direction::Uplink);
+    if !ip.plain || !leaves || !translated || ip.octets.len() > N6_MTU {
         results.push(sent);
         verdict.stray = Some((member.index, 1));
         verdict.loose = Some((ip.source, ip.destination));
@@ -384,7 +392,7 @@ fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
     }
     if is_forged == Closed::Perhaps {
         results.push(forged);
-    } else if ip.plain && sure {
+    } else if ip.plain && sure && (cast.nat.is_none() || lasting::is_sure(&ip, Direction::Downlink)) {
         return Verdict::any(results);
     }
     results.push(PossibleResult::default());

@@ -1,6 +1,7 @@
 //! A UPF between a gNB and a data network that send arbitrary frames and nothing of their own.
 
 use super::cast::{Cast, GATEWAY_V6, GNB_V6, UPF_V6};
+use super::nat::Nat;
 use super::oracle::Side;
 use super::wire::{self, Live};
 use crate::support::*;
@@ -20,10 +21,17 @@ pub enum PathUnderTest {
     Native,
     /// Native hook, with frames given by BPF_PROG_TEST_RUN instead of a wire.
     Live,
+    /// Native hook, with uplink packets given to all CPUs.
+    Spread,
+    /// Native hook, with NAT by the program and the kernel.
+    Nat,
+    /// NAT by the kernel alone.
+    PortableNat,
 }
 
 impl PathUnderTest {
-    pub const ALL: [Self; 4] = [Self::Portable, Self::Generic, Self::Native, Self::Live];
+    pub const ALL: [Self; 7] =
+        [Self::Portable, Self::Generic, Self::Native, Self::Live, Self::Spread, Self::Nat, Self::PortableNat];
 
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|under_test| under_test.name() == name)
@@ -35,14 +43,22 @@ impl PathUnderTest {
             Self::Generic => "generic",
             Self::Native => "native",
             Self::Live => "live",
+            Self::Spread => "native-spread",
+            Self::Nat => "native-nat",
+            Self::PortableNat => "portable-nat",
         }
+    }
+
+    /// Whether UEs' IPv4 addresses are translated.
+    pub fn nats(self) -> bool {
+        matches!(self, Self::Nat | Self::PortableNat)
     }
 
     fn kind(self) -> Kind {
         match self {
-            Self::Portable => Kind::Portable,
+            Self::Portable | Self::PortableNat => Kind::Portable,
             Self::Generic => Kind::Generic,
-            Self::Native | Self::Live => Kind::Native,
+            Self::Native | Self::Live | Self::Spread | Self::Nat => Kind::Native,
         }
     }
 }
@@ -80,10 +96,26 @@ impl Stage {
         let kind = under_test.kind();
         let radio = wire("n3", UPF, GNB, kind);
         let server = wire("n6", UPF_N6, SERVER, kind);
-        let links = [link_of("n3"), link_of("n6")];
+        let links = [wire::link_of("n3"), wire::link_of("n6")];
         set_routes();
         silence(&radio, &server);
+        if under_test.nats() {
+            // With XDP the UPF sets the first: segments have any sequence numbers. Connections last until the next epoch.
+            for (name, value) in [
+                ("tcp_be_liberal", "1"),
+                ("tcp_timeout_established", "300"),
+                ("udp_timeout", "120"),
+                ("icmp_timeout", "120"),
+            ] {
+                std::fs::write(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"), value).unwrap();
+            }
+        }
         let upf = UserPlane::start(config(under_test)).unwrap();
+        if under_test == PathUnderTest::Spread {
+            // The sender's CPU also receives the frames: all by one, as from one queue of a network card. Not
+            // before the start: a UPF uses the CPUs that its thread may use.
+            pin_to(0);
+        }
         let live = |interface| (under_test == PathUnderTest::Live).then(|| Live::of(interface));
         let end = |host: &Host, link, interface| End {
             link,
@@ -99,7 +131,7 @@ impl Stage {
         }
         Some(Self {
             upf,
-            cast: Cast::of(0),
+            cast: Cast::of(0, under_test.nats().then(Nat::default)),
             radio: end(&radio, links[0], "n3"),
             network: end(&server, links[1], "n6"),
             gnb,
@@ -160,10 +192,10 @@ impl Stage {
 }
 
 fn config(under_test: PathUnderTest) -> DatapathConfig {
-    let (path, xdp_hook) = match under_test {
-        PathUnderTest::Portable => (PathChoice::Portable, XdpHook::Auto),
-        PathUnderTest::Generic => (PathChoice::Xdp, XdpHook::Generic),
-        PathUnderTest::Native | PathUnderTest::Live => (PathChoice::Xdp, XdpHook::Native),
+    let (path, xdp_hook) = match under_test.kind() {
+        Kind::Portable => (PathChoice::Portable, XdpHook::Auto),
+        Kind::Generic => (PathChoice::Xdp, XdpHook::Generic),
+        Kind::Native => (PathChoice::Xdp, XdpHook::Native),
     };
     DatapathConfig {
         n3_addresses: vec![UPF.into(), UPF_V6.into()],
@@ -172,18 +204,13 @@ fn config(under_test: PathUnderTest) -> DatapathConfig {
             UePool { gateway: IpAddr::V6(GATEWAY_V6), prefix: 48 },
         ],
         workers: 2,
+        nat: under_test.nats(),
+        spread: under_test == PathUnderTest::Spread,
         path,
         xdp_hook,
         interfaces: vec!["n3".into(), "n6".into()],
         ..DatapathConfig::default()
     }
-}
-
-fn link_of(interface: &str) -> [u8; 6] {
-    let line = run(&format!("ip -o link show {interface}"));
-    let text = line.split("link/ether ").nth(1).expect("a link address");
-    let octets: Vec<u8> = text[..17].split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
-    octets.try_into().expect("six octets")
 }
 
 /// Packets from behind the server have foreign source addresses; incomplete datagrams expire soon.

@@ -15,7 +15,7 @@ pub const MTU: usize = 1500;
 
 /// A GTP-U message.
 pub fn message(random: &mut Random, cast: &Cast, number: u64) -> Vec<u8> {
-    let member = &cast.0[1 + random.below(MEMBERS - 1)];
+    let member = cast.any(random);
     let mut message = match random.below(40) {
         0 => signalling(random, member),
         1 => long_gpdu(random, member, number),
@@ -75,8 +75,13 @@ fn gpdu(random: &mut Random, teid: u32, packet: &[u8]) -> Vec<u8> {
             let chain = chain(random);
             gtpu(0x34 | random.below(4) as u8, 255, teid, &[&chain, packet].concat())
         }
-        _ => gtpu(0x34, 255, teid, &[&[0, 0, 0, 0x85, 1, 0x10, QFI, 0][..], packet].concat()),
+        _ => plain_gpdu(teid, packet),
     }
+}
+
+/// As most gNBs send it.
+pub fn plain_gpdu(teid: u32, packet: &[u8]) -> Vec<u8> {
+    gtpu(0x34, 255, teid, &[&[0, 0, 0, 0x85, 1, 0x10, QFI, 0][..], packet].concat())
 }
 
 fn gtpu(flags: u8, kind: u8, teid: u32, body: &[u8]) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::support::run;
 use libbpf_rs::libbpf_sys;
 use std::ffi::CString;
 use std::net::UdpSocket;
@@ -15,6 +16,14 @@ fn index(interface: &str) -> u32 {
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     assert_ne!(index, 0, "{interface}");
     index
+}
+
+/// The MAC of an interface of this namespace.
+pub fn link_of(interface: &str) -> [u8; 6] {
+    let line = run(&format!("ip -o link show {interface}"));
+    let text = line.split("link/ether ").nth(1).expect("a link address");
+    let octets: Vec<u8> = text[..17].split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
+    octets.try_into().expect("six octets")
 }
 
 /// A packet socket of an interface of this namespace, for sending frames or for receiving all frames.

@@ -1,23 +1,41 @@
 //! Mixed load of any duration, with packet conservation: received packets are sent, dropped by name, or
-//! queued; and sent packets are charged.
+//! queued; and sent packets are charged. With NAT also what the kernel's path translates.
 //!
 //! Both directions at once, for sessions below and above their rates, idle and paged, changed, removed and
 //! re-established, among forbidden packets. Every few seconds the senders pause and all packets are accounted
-//! for; then each session must pass a packet in both directions. First on the portable path, then with XDP's
-//! native hook and AF_XDP.
+//! for; then each session must pass a packet in both directions. On the portable path and with XDP's native hook
+//! and AF_XDP; each without NAT and with it.
 //!
-//! `cargo run --release -p pith-datapath --example soak [SECONDS]` (60). Needs root; nothing leaves namespaces of its own.
+//! `cargo run --release -p pith-datapath --example soak [SECONDS] [plain | nat]` (60, both). Needs root; nothing leaves
+//! namespaces of its own.
 
-#[path = "../tests/support/mod.rs"]
+#![allow(unsafe_code)]
+
+#[path = "../../tests/support/mod.rs"]
 mod support;
 
+#[path = "../../tests/packet_fuzz/fuzz/octets.rs"]
+#[allow(dead_code)] // no IPv6 here
+mod octets;
+#[path = "../../tests/packet_fuzz/fuzz/wire.rs"]
+#[allow(dead_code)] // no frames without a wire here
+mod wire;
+
+mod account;
+mod nat;
+mod packet;
+mod plain;
+mod senders;
+
+use nat::NatLoad;
 use pith_datapath::DatapathConfig;
 use pith_upf::contract::*;
+use plain::PlainLoad;
+use senders::Senders;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread::{self, JoinHandle};
+use std::net::Ipv4Addr;
+use std::process::exit;
+use std::thread;
 use std::time::{Duration, Instant};
 use support::random::Random;
 use support::*;
@@ -25,41 +43,72 @@ use support::*;
 const SESSIONS: u64 = 200;
 /// Time between two counts.
 const ROUND: Duration = Duration::from_secs(5);
-const UE_PORT: u16 = 5000;
-const SERVER_PORT: u16 = 7000;
 /// An id without a session.
 const NOBODY: u64 = SESSIONS + 1000;
 
 fn main() {
-    let seconds = std::env::args().nth(1).map_or(60, |text| text.parse().expect("seconds"));
-    for kind in [Kind::Portable, Kind::Native] {
-        thread::spawn(move || soak(kind, Duration::from_secs(seconds) / 2)).join().unwrap();
+    let (mut seconds, mut modes) = (60, Vec::new());
+    for word in std::env::args().skip(1) {
+        match (word.as_str(), word.parse::<u64>()) {
+            ("plain", _) => modes.push(false),
+            ("nat", _) => modes.push(true),
+            (_, Ok(number)) => seconds = number,
+            _ => {
+                eprintln!("soak [SECONDS] [plain | nat]");
+                exit(2)
+            }
+        }
+    }
+    if modes.is_empty() {
+        modes = vec![false, true];
+    }
+    let time = Duration::from_secs(seconds) / (2 * modes.len() as u32);
+    for nat in modes {
+        for kind in [Kind::Portable, Kind::Native] {
+            println!("{kind:?}{}", if nat { ", with NAT" } else { "" });
+            let run = move || match nat {
+                false => soak(kind, time, nat, PlainLoad::start),
+                true => soak(kind, time, nat, NatLoad::start),
+            };
+            thread::spawn(run).join().unwrap();
+        }
     }
     println!("in = out + dropped by name + waiting, to the packet, all the time");
 }
 
-fn soak(kind: Kind, time: Duration) {
-    let config = DatapathConfig { workers: 2, ..DatapathConfig::default() };
+/// The senders and receivers on both sides.
+trait Load {
+    fn senders(&mut self) -> &mut Senders;
+
+    /// Every session passes a packet in both directions.
+    fn all_through(&self, lab: &Lab);
+
+    /// Compares what arrived on both sides with the counters; no packet is in transit.
+    fn account(&self, lab: &Lab) -> String;
+}
+
+fn soak<L: Load>(kind: Kind, time: Duration, nat: bool, start: impl FnOnce(&Lab) -> L) {
+    let config = DatapathConfig { workers: 2, nat, ..DatapathConfig::default() };
     let mut lab = lab(kind, config).expect("root");
     let mut soak = Soak { noise: Random::of(1), removed: Volume::default() };
     (1..=SESSIONS).for_each(|id| lab.install(soak.session(id)));
-    let load = Load::start(&lab);
+    let mut load = start(&lab);
     let begin = Instant::now();
     while begin.elapsed() < time {
-        load.pause.store(false, Relaxed);
+        load.senders().resume();
         let round = Instant::now();
         while round.elapsed() < ROUND {
             soak.change_one(&mut lab);
             lab.upf.poll_events(&mut Vec::new());
             thread::sleep(Duration::from_millis(5));
         }
-        load.stop_for_a_while();
+        load.senders().stop_for_a_while();
         let counters = soak.count(&lab);
+        let account = load.account(&lab);
         soak.all_let_packets_through(&mut lab, &load);
-        println!("{:>5.0} s  {}", begin.elapsed().as_secs_f64(), line(&counters));
+        println!("{:>5.0} s  {}{account}", begin.elapsed().as_secs_f64(), line(&counters));
     }
-    load.end.store(true, Relaxed);
-    load.threads.into_iter().for_each(|thread| thread.join().unwrap());
+    load.senders().end();
 }
 
 fn line(counters: &Counters) -> String {
@@ -94,7 +143,7 @@ struct Soak {
 impl Soak {
     /// A session of one of several kinds.
     fn session(&mut self, id: u64) -> Session {
-        let mut session = session_of(id, ue(id), teid(id), 0x10_0000 + id as u32);
+        let mut session = session_of(id, ue(id), teid(id), gnb_teid(id));
         let rate = [200_000, 2_000_000, 50_000_000, 10_000_000_000][self.noise.below(4)];
         session.qers[1].mbr = Some(Rates { uplink: rate, downlink: rate });
         match self.noise.below(8) {
@@ -150,20 +199,12 @@ impl Soak {
     }
 
     /// No session is stuck: sessions without limits pass packets, whatever happened before.
-    fn all_let_packets_through(&mut self, lab: &mut Lab, load: &Load) {
+    fn all_let_packets_through(&mut self, lab: &mut Lab, load: &impl Load) {
         for id in 1..=SESSIONS {
             self.remove(lab, id);
-            lab.install(session_of(id, ue(id), teid(id), 0x10_0000 + id as u32));
+            lab.install(session_of(id, ue(id), teid(id), gnb_teid(id)));
         }
-        let before = (load.up.load(Relaxed), load.down.load(Relaxed));
-        let sender = lab.server.run(|| UdpSocket::bind((SERVER, 0)).unwrap());
-        for id in 1..=SESSIONS {
-            lab.uplink(teid(id), &udp(ue(id), SERVER, SERVER_PORT, b"through"));
-            sender.send_to(b"through", (ue(id), UE_PORT)).unwrap();
-        }
-        wait_for("a packet of each session, both ways", || {
-            (load.up.load(Relaxed), load.down.load(Relaxed)) >= (before.0 + SESSIONS, before.1 + SESSIONS)
-        });
+        load.all_through(lab);
         for id in 1..=SESSIONS {
             self.remove(lab, id);
             let session = self.session(id);
@@ -189,91 +230,6 @@ fn teid(id: u64) -> u32 {
     0x100 + id as u32
 }
 
-/// Senders and receivers on both sides.
-struct Load {
-    pause: Arc<AtomicBool>,
-    end: Arc<AtomicBool>,
-    /// Number of active senders.
-    busy: Arc<AtomicU64>,
-    /// Packets received by the data network, and by the gNB.
-    up: Arc<AtomicU64>,
-    down: Arc<AtomicU64>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Load {
-    fn start(lab: &Lab) -> Self {
-        let server = lab.data_network(SERVER_PORT);
-        let mut load = Self {
-            pause: Arc::new(AtomicBool::new(true)),
-            end: Arc::default(),
-            busy: Arc::default(),
-            up: Arc::default(),
-            down: Arc::default(),
-            threads: Vec::new(),
-        };
-        let gnb = lab.gnb.try_clone().unwrap();
-        load.send(2, move |noise| send_uplink(&gnb, noise));
-        let out = lab.server.run(|| UdpSocket::bind((SERVER, 0)).unwrap());
-        load.send(3, move |noise| send_downlink(&out, noise));
-        load.receive(server, Arc::clone(&load.up));
-        load.receive(lab.gnb.try_clone().unwrap(), Arc::clone(&load.down));
-        load
-    }
-
-    /// Sends in bursts, with pauses in which most queued packets can be sent.
-    fn send(&mut self, seed: u64, one: impl Fn(&mut Random) + Send + 'static) {
-        let (pause, end, busy) = (Arc::clone(&self.pause), Arc::clone(&self.end), Arc::clone(&self.busy));
-        self.threads.push(thread::spawn(move || {
-            let mut noise = Random::of(seed);
-            while !end.load(Relaxed) {
-                busy.fetch_add(1, Relaxed);
-                if !pause.load(Relaxed) {
-                    (0..noise.below(300)).for_each(|_| one(&mut noise));
-                }
-                busy.fetch_sub(1, Relaxed);
-                thread::sleep(Duration::from_micros(500 + noise.below(20_000) as u64));
-            }
-        }));
-    }
-
-    fn receive(&mut self, socket: UdpSocket, count: Arc<AtomicU64>) {
-        let end = Arc::clone(&self.end);
-        receive_much(&socket);
-        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        self.threads.push(thread::spawn(move || {
-            let mut buffer = [0; 2048];
-            while !end.load(Relaxed) {
-                if socket.recv(&mut buffer).is_ok() {
-                    count.fetch_add(1, Relaxed);
-                }
-            }
-        }));
-    }
-
-    fn stop_for_a_while(&self) {
-        self.pause.store(true, Relaxed);
-        wait_for("the senders", || self.busy.load(Relaxed) == 0);
-        // Packets in the kernel's queues and in short queues of sessions.
-        thread::sleep(Duration::from_millis(100));
-    }
-}
-
-/// Mostly packets of a UE; some for unknown TEIDs, with a foreign source, or not GTP-U.
-fn send_uplink(gnb: &UdpSocket, noise: &mut Random) {
-    let id = any_session(noise);
-    let payload = vec![0; noise.below(1300)];
-    let (tunnel, source) = match noise.below(50) {
-        0 => (teid(NOBODY), ue(id)),
-        1 => (teid(id), ue(NOBODY)),
-        2 => return drop(gnb.send_to(&[0; 3], (UPF, 2152))),
-        _ => (teid(id), ue(id)),
-    };
-    let inner = udp(source, SERVER, SERVER_PORT, &payload);
-    let _ = gnb.send_to(&gpdu(tunnel, &inner), (UPF, 2152));
-}
-
-fn send_downlink(socket: &UdpSocket, noise: &mut Random) {
-    let id = if noise.below(50) == 0 { NOBODY } else { any_session(noise) };
-    let _ = socket.send_to(&vec![0; noise.below(1300)], (ue(id), UE_PORT));
+fn gnb_teid(id: u64) -> u32 {
+    0x10_0000 + id as u32
 }
