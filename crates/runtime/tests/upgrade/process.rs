@@ -7,10 +7,10 @@ use pith_runtime::clock::Clock;
 use pith_runtime::gate::Gate;
 use pith_runtime::upf::{Predecessor, Settings, Succeedable, UpfThread, settings};
 use pith_upf::{GtpuAddress, PermittedSmf, Upf};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -116,6 +116,8 @@ pub fn run() {
 pub struct Process {
     child: Child,
     input: ChildStdin,
+    /// Open until the process ends, which writes to it.
+    _output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Process {
@@ -131,7 +133,7 @@ impl Process {
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut lines = BufReader::new(output).lines();
         assert!(lines.any(|line| line.unwrap() == "ready"), "the process has ended");
-        Self { child, input }
+        Self { child, input, _output: lines }
     }
 
     /// Waits for the end of a process that another one has taken over.

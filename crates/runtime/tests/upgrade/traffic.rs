@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 /// Octets of the UE's packets: an IPv4 and a UDP header, and a payload that begins with the packet's number.
 pub const INNER: usize = 28 + PAYLOAD;
 const PAYLOAD: usize = 100;
+/// Packets sent without a pause.
+const MOST_AT_ONCE: u64 = 64;
+/// Packets in each direction that open the connection.
+const OPENING: u64 = 10;
 /// Time for the last packets to arrive.
 const LAST: Duration = Duration::from_millis(500);
 
@@ -67,7 +71,7 @@ impl Traffic {
             socket.set_read_timeout(Some(PATIENCE)).unwrap();
         }
         let up = move |number: u64| gpdu(teid, &udp(UE, SERVER, 7000, &payload(number)));
-        let ue = first_source(&gnb, &server, &up(0));
+        let ue = open_connection(&gnb, &server, &up(0));
         let (ends, closes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let clone = |socket: &UdpSocket| socket.try_clone().unwrap();
         let receivers = [
@@ -83,7 +87,7 @@ impl Traffic {
         Self { ends, closes, senders, receivers }
     }
 
-    /// Ends the stream, and returns the sums; the first uplink packet counts, too.
+    /// Ends the stream, and returns the sums; the packets that opened the connection count, too.
     pub fn end(self) -> Sums {
         self.ends.store(true, Relaxed);
         let [up, down] = self.senders.map(|thread| thread.join().unwrap());
@@ -92,16 +96,24 @@ impl Traffic {
         let [(up_received, up_late), (down_received, down_late)] =
             self.receivers.map(|thread| thread.join().unwrap());
         Sums {
-            up: Sum { sent: up + 1, received: up_received + 1, late: up_late },
-            down: Sum { sent: down, received: down_received, late: down_late },
+            up: Sum { sent: up + OPENING, received: up_received + OPENING, late: up_late },
+            down: Sum { sent: down + OPENING, received: down_received + OPENING, late: down_late },
         }
     }
 }
 
-/// Sends a first packet; returns the source that the server sees, perhaps after NAT.
-fn first_source(gnb: &UdpSocket, server: &UdpSocket, packet: &[u8]) -> SocketAddr {
-    gnb.send_to(packet, (UPF, GTPU_PORT)).unwrap();
-    server.recv_from(&mut [0; 2048]).expect("the first packet").1
+/// Exchanges the first packets, one at a time: with NAT they take the kernel's stack, and later ones overtake them. Returns the source
+/// that the server sees, perhaps after NAT.
+fn open_connection(gnb: &UdpSocket, server: &UdpSocket, packet: &[u8]) -> SocketAddr {
+    let mut ue = None;
+    for _ in 0..OPENING {
+        gnb.send_to(packet, (UPF, GTPU_PORT)).unwrap();
+        let from = server.recv_from(&mut [0; 2048]).expect("an uplink packet").1;
+        server.send_to(&payload(0), from).unwrap();
+        gnb.recv(&mut [0; 2048]).expect("a downlink packet");
+        ue = Some(from);
+    }
+    ue.expect("at least one packet")
 }
 
 fn payload(number: u64) -> Vec<u8> {
@@ -122,14 +134,16 @@ fn sender(
     packet: impl Fn(u64) -> Vec<u8> + Send + 'static,
 ) -> JoinHandle<u64> {
     thread::spawn(move || {
-        let (begun, mut sent) = (Instant::now(), 0);
+        let (mut begun, mut sent) = (Instant::now(), 0);
         while !ends.load(Relaxed) {
             let due = begun.elapsed().as_micros() as u64 * rate / 1_000_000;
-            while sent < due {
+            begun = Instant::now();
+            // A thread that was not scheduled for long does not send all at once.
+            for _ in 0..due.clamp(1, MOST_AT_ONCE) {
                 sent += 1;
                 socket.send_to(&packet(sent), to).unwrap();
             }
-            thread::sleep(Duration::from_micros(200));
+            thread::sleep(Duration::from_micros(1_000_000 / rate));
         }
         sent
     })
