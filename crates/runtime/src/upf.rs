@@ -339,7 +339,8 @@ impl Driver {
         let Self { upf, datapath, n4, zero, silence, successors, .. } = self;
         let Some(successors) = successors else { return false };
         let restoring = silence.is_some();
-        self.succeeded = successors.serve(&mut Estate { upf, datapath, n4: n4.socket(), zero: *zero, now, restoring });
+        self.succeeded =
+            successors.serve(&mut Estate { upf, datapath, n4: n4.socket(), zero: *zero, now, restoring });
         self.succeeded
     }
 

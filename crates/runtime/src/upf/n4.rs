@@ -162,7 +162,9 @@ mod tests {
         let (n4, peer) = pair();
         let longest = vec![7; 65_507];
         peer.send(&longest).unwrap();
-        (0..BATCH as u32).for_each(|number| drop(peer.send(&number.to_be_bytes()).unwrap()));
+        for number in 0..BATCH as u32 {
+            peer.send(&number.to_be_bytes()).unwrap();
+        }
         let (mut batch, mut all) = (Batch::new(), Vec::new());
         let mut add = |batch: &Batch| all.extend(batch.iter().map(|(from, octets)| (from, octets.to_vec())));
         assert!(!n4.receive(&mut batch), "there is one more");
