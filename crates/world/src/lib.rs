@@ -27,7 +27,7 @@ pub use journal::TraceEntry;
 pub use kill::{
     Breach, BreachKind, BrokenRun, Kill, Options, PROCEDURES, Procedure, Row, Table, Victim, campaign,
 };
-pub use many::{Outcome, reports_of, run_worlds};
+pub use many::{WorldOutcome, reports_of, run_worlds};
 pub use pith_runtime::residency::WriteForm;
 pub use plan::{Faults, Plan, Residency};
 pub use stores::StoreOperations;

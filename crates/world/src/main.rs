@@ -6,7 +6,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod command;
 
-use pith_world::{Outcome, Plan, World, run_worlds};
+use pith_world::{WorldOutcome, Plan, World, run_worlds};
 use std::process::ExitCode;
 
 const USAGE: &str =
@@ -66,20 +66,20 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, seed: u64, outcome: &Outcome) {
+    fn add(&mut self, seed: u64, outcome: &WorldOutcome) {
         self.worlds += 1;
         match outcome {
-            Outcome::Completed(report) => {
+            WorldOutcome::Completed(report) => {
                 self.steps += report.steps;
                 (self.moved, self.ended) = (self.moved + u64::from(report.moved), self.ended + report.ended);
                 self.losses += report.losses.len();
             }
-            Outcome::Broken(failure) => {
+            WorldOutcome::Broken(failure) => {
                 self.failed += 1;
                 let at = failure.at.as_micros() / 1_000_000;
                 println!("seed {seed} at {at} s: {}", failure.what);
             }
-            Outcome::Panicked => {
+            WorldOutcome::Panicked => {
                 self.failed += 1;
                 println!("seed {seed}: a panic");
             }
@@ -120,7 +120,7 @@ fn run(options: Options) -> ExitCode {
 }
 
 /// Runs one world, and prints its messages and the violations that UEs and gNBs reported.
-fn with_ladder(plan: Plan) -> Outcome {
+fn with_ladder(plan: Plan) -> WorldOutcome {
     println!("{plan:?}");
     let mut world = World::new(plan);
     world.keep_ladder();
@@ -129,9 +129,9 @@ fn with_ladder(plan: Plan) -> Outcome {
     match result {
         Ok(Ok(report)) => {
             report.violations.iter().for_each(|(violation, count)| println!("{count:>6} {violation}"));
-            Outcome::Completed(report)
+            WorldOutcome::Completed(report)
         }
-        Ok(Err(failure)) => Outcome::Broken(failure),
-        Err(_) => Outcome::Panicked,
+        Ok(Err(failure)) => WorldOutcome::Broken(failure),
+        Err(_) => WorldOutcome::Panicked,
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 
 /// The result of a world. A panic has been reported on the standard error output.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum WorldOutcome {
     /// All invariants held.
     Completed(Report),
     /// An invariant was broken.
@@ -18,7 +18,7 @@ pub enum Outcome {
 }
 
 /// Runs a world for each plan. `done` gets each one's outcome as soon as it is there, in no particular order.
-pub fn run_worlds(plans: impl Iterator<Item = Plan> + Send, mut done: impl FnMut(u64, Outcome) + Send) {
+pub fn run_worlds(plans: impl Iterator<Item = Plan> + Send, mut done: impl FnMut(u64, WorldOutcome) + Send) {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (plans, done) = (Mutex::new(plans), Mutex::new(&mut done));
     let next = || plans.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -26,9 +26,9 @@ pub fn run_worlds(plans: impl Iterator<Item = Plan> + Send, mut done: impl FnMut
         while let Some(plan) = next() {
             let seed = plan.seed;
             let outcome = match catch_unwind(AssertUnwindSafe(|| World::run(plan))) {
-                Ok(Ok(report)) => Outcome::Completed(report),
-                Ok(Err(failure)) => Outcome::Broken(failure),
-                Err(_) => Outcome::Panicked,
+                Ok(Ok(report)) => WorldOutcome::Completed(report),
+                Ok(Err(failure)) => WorldOutcome::Broken(failure),
+                Err(_) => WorldOutcome::Panicked,
             };
             (*done.lock().unwrap_or_else(PoisonError::into_inner))(seed, outcome);
         }
@@ -40,9 +40,9 @@ pub fn run_worlds(plans: impl Iterator<Item = Plan> + Send, mut done: impl FnMut
 pub fn reports_of(plans: impl Iterator<Item = Plan> + Send) -> (Vec<Report>, Vec<String>) {
     let (mut reports, mut failures) = (Vec::new(), Vec::new());
     run_worlds(plans, |seed, outcome| match outcome {
-        Outcome::Completed(report) => reports.push(report),
-        Outcome::Broken(failure) => failures.push((seed, failure.to_string())),
-        Outcome::Panicked => failures.push((seed, format!("seed {seed}: a panic"))),
+        WorldOutcome::Completed(report) => reports.push(report),
+        WorldOutcome::Broken(failure) => failures.push((seed, failure.to_string())),
+        WorldOutcome::Panicked => failures.push((seed, format!("seed {seed}: a panic"))),
     });
     failures.sort();
     (reports, failures.into_iter().map(|(_, what)| what).collect())

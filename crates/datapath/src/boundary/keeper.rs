@@ -127,7 +127,7 @@ impl Keeper {
         }
     }
 
-    /// Keeps the packet filter's sets equal from now on; an empty value: not any more.
+    /// Keeps the packet filter's sets equal from now on; an empty value ends that.
     pub fn filter_by(&self, filter: ClosedSets) {
         let mut state = self.shared.state();
         state.filter = filter;

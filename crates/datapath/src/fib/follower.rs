@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const CHANGES: u32 = 1 | 4 | 0x40 | 0x400 | 0x80 | 1 << 18 | 1 << 31;
 /// Least time between two readings: changes often arrive in groups.
 const GATHER: Duration = Duration::from_millis(50);
-/// How often the kernel is asked to confirm the neighbours in use; the kernel regards one as stale after 15 to 45 s.
+/// Time between two requests to the kernel to confirm the neighbours in use; the kernel regards one as stale after 15 to 45 s.
 const CONFIRM: Duration = Duration::from_secs(5);
 /// Neighbours confirmed at once, so that many neighbours cause no burst of requests on their links.
 const AT_ONCE: usize = 500;

@@ -113,7 +113,7 @@ fn what_the_former_datapath_counts_until_its_last_packet_is_added_once() {
     assert_eq!((volume.uplink, volume.downlink), (Some(453), Some(256)));
 }
 
-/// The former process did not check it any more.
+/// The former process no longer checked it.
 #[test]
 fn a_threshold_reached_meanwhile_is_reported() {
     let (mut world, seid, _) = World::with_session(measured(volume_urr(1000)));

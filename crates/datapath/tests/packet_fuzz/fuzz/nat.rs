@@ -141,7 +141,7 @@ impl Nat {
         Ok(())
     }
 
-    /// Forgets connections that the kernel has forgotten, or begun anew by a packet with IP options, which is not learned from.
+    /// Forgets connections that the kernel has forgotten, or begun again by a packet with IP options, which is not learned from.
     /// An error names one that had to last.
     pub fn compare(&mut self) -> Result<(), String> {
         let real = public_ends();

@@ -7,7 +7,7 @@
 //!              ◀── Begin ───────────────────────────────
 //!  answers N4 no more, State … StateEnd ────────────────▶  installs all sessions
 //!              ◀── Ready ───────────────────────────────
-//!  reads no packets any more, Held ─────────────────────▶  replaces the XDP program
+//!  reads no more packets, Held ────────────────────────▶  replaces the XDP program
 //!              ◀── Swapped ─────────────────────────────
 //!  Packet … PacketsEnd, Counted … CountedEnd ───────────▶  reads packets, adds usage
 //!              ◀── Done ────────────────────────────────   serves N4
