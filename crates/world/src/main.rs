@@ -6,7 +6,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod command;
 
-use pith_world::{WorldOutcome, Plan, World, run_worlds};
+use pith_world::{Plan, World, WorldOutcome, run_worlds};
 use std::process::ExitCode;
 
 const USAGE: &str =

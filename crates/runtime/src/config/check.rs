@@ -104,7 +104,7 @@ impl Findings {
             let path = |setting: &str| format!("nssf.amfs[{at}].{setting}");
             let is_known = known(&amfs.slices) && !amfs.slices.is_empty();
             self.require(is_known, path("slices"), "list one or more slices of 'network.slices'");
-            let is_one = amfs.set.is_some() != !amfs.instances.is_empty();
+            let is_one = amfs.set.is_some() == amfs.instances.is_empty();
             self.require(is_one, path("set"), "name either an AMF Set or instances");
             self.require(amfs.set.unwrap_or(0) <= 1023, path("set"), "an AMF Set ID must be 0 to 1023");
         }

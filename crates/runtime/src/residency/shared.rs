@@ -102,7 +102,7 @@ fn ranges(first: SectionId) -> [Range<SectionId>; 2] {
 pub(super) fn section(first: SectionId, number: u8) -> SectionId {
     let number = SectionId::from(number);
     debug_assert!(number < SECTIONS + FURTHER_SECTIONS, "a context has a section {number}");
-    if number < SECTIONS { first + number } else { FURTHER | first + (number - SECTIONS) }
+    if number < SECTIONS { first + number } else { FURTHER | (first + (number - SECTIONS)) }
 }
 
 /// Where the sections of the context of that one begin.
