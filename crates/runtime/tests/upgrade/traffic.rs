@@ -75,7 +75,7 @@ impl Traffic {
         let (ends, closes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let clone = |socket: &UdpSocket| socket.try_clone().unwrap();
         let receivers = [
-            receiver(clone(&server), Arc::clone(&closes), |octets| number_of(octets)),
+            receiver(clone(&server), Arc::clone(&closes), number_of),
             receiver(clone(&gnb), Arc::clone(&closes), |octets| {
                 number_of(Packet::decode(octets).ok()?.payload.get(28..)?)
             }),

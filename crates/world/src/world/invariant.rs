@@ -173,12 +173,14 @@ impl World {
 
     /// Long after the last fault: no procedure is in progress.
     pub(super) fn check_quiet(&self) -> Result<(), Box<Failure>> {
+        // With re-allocation each gNB has both AMFs.
+        let areas = if self.plan.reallocates { 1 } else { self.plan.areas };
         for amf in self.shard_hosts().filter_map(|host| host.views.amf.as_ref()) {
             let audit = amf.look().audit();
             let is_quiet = audit.in_procedure == 0
                 && audit.releasing == 0
                 && audit.session_calls == 0
-                && audit.gnbs == self.gnbs.len() / self.plan.amfs() / self.plan.areas;
+                && audit.gnbs == self.gnbs.len() / self.plan.amfs() / areas;
             self.demand(is_quiet, || format!("AMF not quiet: {audit:?}"))?;
         }
         let unregistered = self.shard_hosts().filter(|host| !host.shard.is_ready()).count();
