@@ -180,7 +180,9 @@ fn incomplete_or_repeated_records_are_refused() {
 
 #[test]
 fn a_session_that_the_settings_forbid_is_named() {
-    let (mut world, seid, _) = World::with_session(pdu_session());
+    let mut request = pdu_session();
+    request.create_pdrs[1].pdi.network_instance = Some(NetworkInstance::from_dnn("internet"));
+    let (mut world, seid, _) = World::with_session(request);
     let (records, _) = export(&mut world);
     let error =
         |config: Config| import(&world, config, &records, &mut Notes::default()).unwrap_err().to_string();
