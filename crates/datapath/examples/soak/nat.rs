@@ -269,7 +269,7 @@ impl Shared {
         if gpdu.message_type.0 != 255 {
             return;
         }
-        let Some(seen) = see(&gpdu.payload) else { return };
+        let Some(seen) = see(gpdu.payload) else { return };
         let Seen { protocol, id, ue_port, .. } = seen;
         assert_eq!(
             (gpdu.teid, seen.destination),

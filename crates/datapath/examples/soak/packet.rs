@@ -21,7 +21,7 @@ pub struct Segment {
 impl Segment {
     /// Half of the UEs have the same ports, so that NAT has to change them.
     pub fn udp(id: u64, length: usize) -> Self {
-        let ue_port = if id % 2 == 0 { 5000 } else { 5000 + id as u16 };
+        let ue_port = if id.is_multiple_of(2) { 5000 } else { 5000 + id as u16 };
         Self { id, protocol: UDP, ue_port, server_port: 7000, flags: 0, length }
     }
 

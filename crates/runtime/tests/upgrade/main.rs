@@ -15,6 +15,7 @@ use process::{Case, Process};
 use smf::Smf;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::*;
 use traffic::Traffic;
@@ -30,8 +31,12 @@ fn process() {
     process::run();
 }
 
+/// Stages one after the other: receivers that wait for a CPU lose packets.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// The UPF, its SMF and traffic in both directions.
 struct Stage {
+    _turn: MutexGuard<'static, ()>,
     folder: process::Folder,
     _hosts: [Host; 2],
     upf: Process,
@@ -45,6 +50,7 @@ impl Stage {
         if !enter_namespace() {
             return None;
         }
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = process::Folder::new();
         let (radio, data) = (wire("n3", UPF, GNB, case.kind), wire("n6", UPF_N6, SERVER, case.kind));
         data.run(|| drop(run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"))));
@@ -52,19 +58,21 @@ impl Stage {
         let smf = Smf::start();
         smf.associate();
         let (seid, teid) = smf.establish();
-        let traffic = Traffic::start(&radio, &data, teid, setting("PITH_UPGRADE_PPS", 2_000));
-        Some(Self { folder, _hosts: [radio, data], upf, smf, traffic, seid })
+        let traffic = Traffic::start(&radio, &data, teid, setting("PITH_UPGRADE_PPS", 500));
+        Some(Self { _turn: turn, folder, _hosts: [radio, data], upf, smf, traffic, seid })
     }
 
-    /// Ends traffic and session, and checks that nothing was lost, counted wrongly or noticed.
-    fn end(self) {
+    /// Ends traffic and session, and checks that nothing was lost, counted wrongly or noticed. With NAT the
+    /// kernel gets a packet of a connection now and then (ADR 0023), which later ones overtake; after a successor that failed late,
+    /// packets that waited may arrive behind those that the program has forwarded again.
+    fn end(self, keeps_order: bool) {
         let Self { upf, smf, traffic, seid, .. } = self;
         let sums = traffic.end();
         let usage = smf.delete(seid);
         eprintln!("{sums}\nreported to the SMF: {usage:?}");
-        assert!(sums.up.sent > 100 && sums.down.sent > 100);
+        assert!(sums.up.sent > 30 && sums.down.sent > 30);
         assert_eq!((sums.up.lost(), sums.down.lost()), (0, 0), "lost");
-        assert_eq!((sums.up.late, sums.down.late), (0, 0), "out of order");
+        assert!(!keeps_order || (sums.up.late, sums.down.late) == (0, 0), "out of order");
         let octets = |direction: &traffic::Sum| direction.sent * traffic::INNER as u64;
         assert_eq!(usage, [octets(&sums.up), octets(&sums.down), sums.up.sent, sums.down.sent]);
         let (restarts, unexpected) = smf.noticed();
@@ -90,7 +98,7 @@ fn upgraded(case: Case) {
     eprintln!("-- {case:?}: {} upgrades", times.len());
     print_times("start to take-over", times);
     print_times("SMF's heartbeats unanswered", silences);
-    stage.end();
+    stage.end(!case.nat);
 }
 
 fn print_times(what: &str, mut times: Vec<Duration>) {
@@ -204,6 +212,6 @@ fn a_successor_that_fails_changes_nothing() {
         // After all that, a real one.
         let next = Process::start(&stage.folder, case, true);
         std::mem::replace(&mut stage.upf, next).has_ended();
-        stage.end();
+        stage.end(false);
     }
 }
