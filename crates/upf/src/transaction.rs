@@ -202,7 +202,7 @@ impl<P> Requests<P> {
         self.last_sequence = last_sequence & 0x00ff_ffff;
     }
 
-    /// Adds a request that the UPF's predecessor has sent so many times, and that is due again at a time.
+    /// Adds a request of the UPF's predecessor, which has sent it `attempts` times; it is due again at `due`.
     pub fn adopt(
         &mut self,
         (sequence, message_type): (u32, MessageType),

@@ -158,7 +158,7 @@ impl Call {
         Ok(())
     }
 
-    /// Runs the program for that many frames, and lets them leave in batches; 0: the kernel's number.
+    /// Runs the program once for each of `frames` frames, which leave in batches of `batch`; 0: of as many as the kernel chooses.
     pub fn run(&mut self, frames: u32, batch: u32) -> io::Result<()> {
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,

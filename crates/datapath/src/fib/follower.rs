@@ -20,7 +20,7 @@ const CHANGES: u32 = 1 | 4 | 0x40 | 0x400 | 0x80 | 1 << 18 | 1 << 31;
 const GATHER: Duration = Duration::from_millis(50);
 /// Time between two requests to the kernel to confirm the neighbours in use; the kernel regards one as stale after 15 to 45 s.
 const CONFIRM: Duration = Duration::from_secs(5);
-/// Neighbours confirmed at once, so that many neighbours cause no burst of requests on their links.
+/// Largest number of neighbours to confirm at a time: a host may have thousands, and each costs a request on its link.
 const AT_ONCE: usize = 500;
 /// Bits of ready descriptors.
 const CLOSING: u32 = 1;

@@ -62,7 +62,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Begins to send so many packets a second in each direction.
+    /// Begins to send `rate` packets a second in each direction.
     pub fn start(radio: &Host, data: &Host, teid: u32, rate: u64) -> Self {
         let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
         let server = data.run(|| UdpSocket::bind((SERVER, 7000)).unwrap());

@@ -30,7 +30,7 @@ impl<K: Ord + Copy, V> RuleMap<K, V> {
         self.place(id).is_ok()
     }
 
-    /// Allocates memory for that many rules more.
+    /// Allocates memory for `count` further rules.
     pub fn reserve(&mut self, count: usize) {
         self.0.reserve_exact(count);
     }

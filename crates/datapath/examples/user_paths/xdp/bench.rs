@@ -132,7 +132,7 @@ impl Bench {
         self.generators.iter_mut().for_each(|generator| generator.configure(traffic, frame.clone()));
     }
 
-    /// Runs the first generator for that many frames.
+    /// Sends `frames` frames by the first generator.
     pub fn generate(&self, frames: u32) {
         self.generator().call("generate").run(frames, 0).unwrap();
     }
