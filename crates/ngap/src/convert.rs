@@ -1,6 +1,7 @@
 //! Conversion between this crate's types and those of the codec.
 
 use crate::error::Diagnostics;
+use crate::paging::NrPagingEdrx;
 use crate::types::{
     Cause, ModifyItem, NgConnection, ResetScope, SecurityCapabilities, SessionTransfer, SetupItem,
     SupportedTa, UeNgapIds, UserLocation,
@@ -122,6 +123,13 @@ convert!(u8, wire::TrafficLoadReductionIndication, |w| Ok(w.0), |own| wire::Traf
 convert!(u64, wire::IndexToRFSP, |w| Ok(w.0), |own| wire::IndexToRFSP(*own));
 convert!(Diagnostics, wire::CriticalityDiagnostics, |w| Ok(Self(w)), |own| own.0.clone());
 convert!(wire::PagingDRX, wire::PagingDRX, Ok, |own| *own);
+convert!(wire::PagingPriority, wire::PagingPriority, Ok, |own| *own);
+convert!(
+    NrPagingEdrx,
+    wire::NRPagingeDRXInformation,
+    |w| Ok(Self { cycle: w.nr_paging_edrx_cycle, window: w.nr_paging_time_window }),
+    |own| wire::NRPagingeDRXInformation::new(own.cycle, own.window, None)
+);
 convert!(wire::TimeToWait, wire::TimeToWait, Ok, |own| *own);
 convert!(wire::UERetentionInformation, wire::UERetentionInformation, Ok, |own| *own);
 convert!(wire::RRCEstablishmentCause, wire::RRCEstablishmentCause, Ok, |own| *own);

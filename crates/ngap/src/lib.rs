@@ -49,11 +49,12 @@ pub use nas_transport::{
 };
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
-    HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport, PagingDRX as PagingDrx,
-    PrivacyIndicator, RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState, TimeToWait,
-    TraceDepth, UERetentionInformation as UeRetentionInformation,
+    HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport,
+    NRPagingEDRXCycle as NrPagingEdrxCycle, NRPagingTimeWindow as NrPagingTimeWindow, PagingDRX as PagingDrx,
+    PagingPriority, PrivacyIndicator, RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState,
+    TimeToWait, TraceDepth, UERetentionInformation as UeRetentionInformation,
 };
-pub use paging::Paging;
+pub use paging::{NrPagingEdrx, Paging};
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};
 pub use pdu_session::{
     PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication, PduSessionResourceModifyRequest,

@@ -176,8 +176,8 @@ fn a_peek_sees_the_s_tmsi_of_an_initial_ue_message() {
 fn a_message_that_cannot_be_encoded_is_an_error() {
     let tai = Tai { plmn_id: "999/70".parse().unwrap(), tac: Tac::new(1) };
     let s_tmsi = FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(1) };
-    assert!(Paging { s_tmsi, tais: vec![tai; 16] }.encode().is_ok());
-    let error = Paging { s_tmsi, tais: vec![tai; 17] }.encode().unwrap_err();
+    assert!(Paging::new(s_tmsi, vec![tai; 16]).encode().is_ok());
+    let error = Paging::new(s_tmsi, vec![tai; 17]).encode().unwrap_err();
     assert!(error.to_string().starts_with("Paging cannot be encoded"), "{error}");
 }
 

@@ -30,7 +30,7 @@ message! {
         /// Local area data networks.
         0x79 ladn_information: LadnInformation = TlvE(3, 1715);
         /// Mobile initiated connection only.
-        0xb0 mico_indication: u8 = Tv1;
+        0xb0 mico_indication: MicoIndication = Tv1;
         /// The subscription's slices have changed.
         0x90 network_slicing_indication: NetworkSlicingIndication = Tv1;
         /// Slices that the UE may request in this PLMN.

@@ -33,7 +33,7 @@ message! {
         /// Sessions that are active in the UE.
         0x50 pdu_session_status: PduSessionSet = Tlv(4, 34);
         /// Mobile initiated connection only.
-        0xb0 mico_indication: u8 = Tv1;
+        0xb0 mico_indication: MicoIndication = Tv1;
         /// Registration state of the UE in EPC and 5GC.
         0x2b ue_status: UeStatus = Tlv(3, 3);
         /// A native 5G-GUTI in addition to a mapped one.
@@ -65,7 +65,7 @@ message! {
         /// EPS bearers that are active in the UE.
         0x60 eps_bearer_context_status: u16 = Tlv(4, 4);
         /// Requested extended DRX.
-        0x6e requested_extended_drx_parameters: Vec<u8> = Tlv(3, 4);
+        0x6e requested_extended_drx_parameters: ExtendedDrxParameters = Tlv(3, 4);
         /// Active time of MICO with active time.
         0x6a t3324: GprsTimer3 = Tlv(3, 3);
         /// The identity of the UE radio capability.
@@ -127,7 +127,7 @@ message! {
         /// Local area data networks.
         0x79 ladn_information: LadnInformation = TlvE(12, 1715);
         /// Mobile initiated connection only.
-        0xb0 mico_indication: u8 = Tv1;
+        0xb0 mico_indication: MicoIndication = Tv1;
         /// The subscription's slices have changed.
         0x90 network_slicing_indication: NetworkSlicingIndication = Tv1;
         /// Areas where service is allowed or not.
@@ -157,7 +157,7 @@ message! {
         /// EPS bearers that are active in the network.
         0x60 eps_bearer_context_status: u16 = Tlv(4, 4);
         /// Negotiated extended DRX.
-        0x6e negotiated_extended_drx_parameters: Vec<u8> = Tlv(3, 4);
+        0x6e negotiated_extended_drx_parameters: ExtendedDrxParameters = Tlv(3, 4);
         /// Service gap.
         0x6c t3447: GprsTimer3 = Tlv(3, 3);
         /// Back-off of the control plane data path.

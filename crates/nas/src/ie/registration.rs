@@ -205,3 +205,36 @@ coded! {
         T256 = 4,
     }
 }
+
+/// Extended DRX parameters (TS 24.501 9.11.3.26A; TS 24.008 10.5.5.32).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtendedDrxParameters {
+    /// Paging time window, 0 to 15: one more of 1.28 s, except in NB-N1 mode.
+    pub paging_time_window: u8,
+    /// eDRX value, 0 to 15: the code of the cycle.
+    pub value: u8,
+    /// Further octets, as received.
+    pub further: Vec<u8>,
+}
+
+impl Ie for ExtendedDrxParameters {
+    fn decode(value: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(value);
+        let octet = cursor.u8()?;
+        Ok(Self { paging_time_window: octet >> 4, value: octet & 0xf, further: cursor.0.to_vec() })
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.paging_time_window << 4 | self.value & 0xf);
+        out.extend(&self.further);
+    }
+}
+
+flags! {
+    /// MICO indication (TS 24.501 9.11.3.31).
+    MicoIndication {
+        /// All tracking areas of the network are the registration area (RAAI).
+        all_plmn_area = 1,
+        /// T3512 is strictly periodic (SPRTI).
+        strictly_periodic = 2,
+    }
+}

@@ -63,7 +63,7 @@ fn registration_request() -> RegistrationRequest {
         s1_ue_network_capability: Some(vec![0xf0, 0x70]),
         uplink_data_status: Some(sessions()),
         pdu_session_status: Some(sessions()),
-        mico_indication: Some(1),
+        mico_indication: Some(MicoIndication { all_plmn_area: true, strictly_periodic: false }),
         ue_status: Some(UeStatus { registered_in_epc: false, registered_in_5gc: true }),
         additional_guti: Some(MobileIdentity::FiveGGuti(guti())),
         allowed_pdu_session_status: Some(sessions()),
@@ -75,6 +75,13 @@ fn registration_request() -> RegistrationRequest {
         }),
         update_type: Some(UpdateType { sms_requested: true, ..UpdateType::default() }),
         nas_message_container: Some(inner_registration_request()),
+        requested_extended_drx_parameters: Some(ExtendedDrxParameters {
+            paging_time_window: 3,
+            value: 9,
+            further: Vec::new(),
+        }),
+        t3324: Some(GprsTimer3::at_least(minutes(1))),
+        requested_t3512: Some(GprsTimer3::at_least(minutes(600))),
         ..RegistrationRequest::new(initial, NgKsi::NoKey, suci())
     }
 }
@@ -117,6 +124,13 @@ fn registration_accept() -> RegistrationAccept {
         }])),
         nssai_inclusion_mode: Some(NssaiInclusionMode::D),
         negotiated_drx_parameters: Some(DrxParameters::T128),
+        negotiated_extended_drx_parameters: Some(ExtendedDrxParameters {
+            paging_time_window: 3,
+            value: 5,
+            further: Vec::new(),
+        }),
+        mico_indication: Some(MicoIndication::default()),
+        t3324: Some(GprsTimer3::at_least(minutes(1))),
         ..RegistrationAccept::new(RegistrationResult { sms_allowed: true, ..RegistrationResult::THREE_GPP })
     }
 }

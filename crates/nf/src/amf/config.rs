@@ -3,6 +3,7 @@
 use super::ladn::Ladn;
 use super::pending_table::Bounds;
 use super::retained::Retention;
+use super::time_zone::LocalTime;
 use crate::kit::{Duration, Identity, SetInstances};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::ie::EmergencyNumber;
@@ -34,6 +35,8 @@ pub struct AmfConfig {
     pub equivalent_plmns: Vec<Plmn>,
     /// Network name sent to UEs after each initial registration, if set.
     pub network_name: Option<NetworkNames>,
+    /// Local time of the network, sent to UEs when they have registered, and to SMFs.
+    pub local_time: Option<LocalTime>,
     /// Integrity algorithms in order of preference. A UE that supports none of them is rejected.
     pub integrity: Vec<IntegrityAlgorithm>,
     /// Ciphering algorithms in order of preference.
@@ -52,6 +55,12 @@ pub struct AmfConfig {
     pub emergency: Option<EmergencyServices>,
     /// Local area data networks.
     pub ladns: Vec<Ladn>,
+    /// The longest cycle of extended DRX that UEs get (TS 23.501 5.31.7.2). Below 5 s: none.
+    pub longest_edrx_cycle: Duration,
+    /// MICO mode; `None`: no UE gets it.
+    pub mico: Option<MicoMode>,
+    /// ARP priority levels of priority services, highest first: the place is the Paging Priority (TS 23.501 5.4.3.2).
+    pub paging_priorities: Vec<u8>,
     /// IMS voice over PS sessions is supported (TS 23.501 5.16.3.2).
     pub ims_voice: bool,
     /// After a restart UEs stay connected at gNBs that retain them (UE Retention Information, TS 38.413 8.7.1.2).
@@ -71,6 +80,15 @@ pub struct EmergencyServices {
     pub t3512: Duration,
     /// Local emergency numbers, sent to all UEs.
     pub numbers: Vec<EmergencyNumber>,
+}
+
+/// MICO mode (TS 23.501 5.4.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MicoMode {
+    /// Periodic registration update interval of UEs in MICO mode; of a UE that requests a shorter one, that.
+    pub t3512: Duration,
+    /// The registration area of UEs without mobility restrictions is the whole network.
+    pub all_plmn_area: bool,
 }
 
 /// Another instance of the same AMF.
@@ -168,6 +186,7 @@ impl AmfConfig {
             tais,
             equivalent_plmns: Vec::new(),
             network_name: None,
+            local_time: None,
             integrity: vec![IntegrityAlgorithm::Nia2, IntegrityAlgorithm::Nia1, IntegrityAlgorithm::Nia3],
             ciphering: vec![
                 CipheringAlgorithm::Nea2,
@@ -182,6 +201,9 @@ impl AmfConfig {
             retention: Retention { contexts: 16_384, time: Duration::from_secs(24 * 3600) },
             emergency: None,
             ladns: Vec::new(),
+            longest_edrx_cycle: Duration::ZERO,
+            mico: None,
+            paging_priorities: Vec::new(),
             ims_voice: false,
             retains_ues: false,
         }

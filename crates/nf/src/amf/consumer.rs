@@ -274,6 +274,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
     body.n1_sm_msg = Some(payload.clone().into());
     body.rat_type = Some(RatType::Nr);
     body.ue_location = location(ue);
+    body.ue_time_zone = env.ue_time_zone();
     body.presence_in_ladn = ladn::presence(ue, env.config, &dnn);
     let target = Target::Service(Selection { snssai: Some(snssai), dnn: Some(dnn), ..Selection::default() });
     let call = ue.call(env, target, nsmf::PostSmContexts { body });
@@ -410,6 +411,7 @@ pub(crate) fn forward(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &B
     let body = nsmf::SmContextUpdateData {
         n1_sm_msg: Some(payload.clone().into()),
         ue_location: location(ue),
+        ue_time_zone: env.ue_time_zone(),
         ..Default::default()
     };
     update_and_note(ue, env, id, body, SessionCall::Forward(payload.clone()));
@@ -449,6 +451,7 @@ pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<
     let body = nsmf::SmContextUpdateData {
         up_cnx_state: Some(nsmf::UpCnxState::Activating),
         ue_location: location(ue),
+        ue_time_zone: env.ue_time_zone(),
         an_type: Some(AccessType::ThreeGppAccess),
         rat_type: Some(RatType::Nr),
         ..unknown_amf(ue, env, id)?
@@ -475,6 +478,7 @@ pub(crate) fn switch_path(
         n2_sm_info: Some(BinaryData::from(transfer)),
         n2_sm_info_type: Some(nsmf::N2SmInfoType::PathSwitchReq),
         ue_location: location(ue),
+        ue_time_zone: env.ue_time_zone(),
         an_type: Some(AccessType::ThreeGppAccess),
         rat_type: Some(RatType::Nr),
         ..unknown_amf(ue, env, id)?
@@ -492,6 +496,7 @@ pub(crate) fn move_flows(ue: &mut UeContext, env: &mut Env<'_>, id: u8, transfer
         n2_sm_info: Some(BinaryData::from(transfer)),
         n2_sm_info_type: Some(nsmf::N2SmInfoType::PduResModInd),
         ue_location: location(ue),
+        ue_time_zone: env.ue_time_zone(),
         an_type: Some(AccessType::ThreeGppAccess),
         rat_type: Some(RatType::Nr),
         ..Default::default()
@@ -561,7 +566,9 @@ pub(crate) fn complete_handover(
 ) -> Option<CallId> {
     let serving = if is_new { serving_amf(ue, env, id) } else { nsmf::SmContextUpdateData::default() };
     let ho_state = Some(nsmf::HoState::Completed);
-    update(ue, env, id, nsmf::SmContextUpdateData { ue_location: location(ue), ho_state, ..serving })
+    let ue_time_zone = env.ue_time_zone();
+    let body = nsmf::SmContextUpdateData { ue_location: location(ue), ue_time_zone, ho_state, ..serving };
+    update(ue, env, id, body)
 }
 
 /// The handover does not take place (TS 29.502 5.2.2.3.4.5). The reply changes nothing.

@@ -11,11 +11,13 @@ use super::mobility::departure::Withdrawn;
 use super::n2::Initial;
 use super::pending_table::{EntryId, PendingTable};
 use super::procedure::Procedure;
+use super::reachability::Reachability;
 use super::security::SecurityContext;
 use super::session::PduSession;
 use super::slices::Slices;
 use super::subscription::Subscription;
 use super::table::Index;
+use super::time_zone;
 use crate::kit::document::{Document, Names, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
     Caller, ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng, Tag,
@@ -74,6 +76,8 @@ pub(crate) struct UeContext {
     pub radio_capability: Option<Bytes>,
     /// Whether its radio capabilities suffice for IMS voice.
     pub voice: super::procedure::voice_match::VoiceMatch,
+    /// DRX and MICO mode, and the priority of its paging.
+    pub reachability: Reachability,
     /// Mobility restrictions; `None` if there are none, and UE and gNB know that.
     pub restrictions: Option<Box<super::restrictions::Restrictions>>,
     /// The trace; `None` if there is none, and no gNB has one.
@@ -304,6 +308,7 @@ impl UeContext {
             registration_area: Vec::new(),
             radio_capability: None,
             voice: Default::default(),
+            reachability: Reachability::default(),
             restrictions: None,
             trace: None,
             emergency: Default::default(),
@@ -538,6 +543,17 @@ impl UeContext {
 pub(super) const IGNORED_REPLY: Tag = Tag::new(u64::MAX, 0);
 
 impl Env<'_> {
+    /// The time, and the offset of local time then, if that is configured.
+    pub(super) fn local_time(&self) -> Option<(DateTime, time_zone::Offset)> {
+        let now = self.config.identity.date_time(self.now);
+        Some((now, self.config.local_time?.at(now)))
+    }
+
+    /// The time zone of UEs, for other NFs.
+    pub fn ue_time_zone(&self) -> Option<Arc<str>> {
+        self.local_time().map(|(_, offset)| offset.text().into())
+    }
+
     /// Sends a request whose reply is ignored, such as the deletion of a resource.
     pub fn call_without_reply(&mut self, target: Target, request: impl Into<Request>) {
         self.out.call(IGNORED_REPLY, target, request.into());

@@ -18,6 +18,7 @@
 //!  trace         the subscribed trace, and what gNBs have got of it; absent if there is none
 //!  re-allocation what a registration needs that is passed on to another AMF, or came from one; absent if there is nothing
 //!  voice         whether the radio capabilities suffice for IMS voice; absent if that is not known
+//!  reachability  DRX and MICO mode, and the priority of paging; absent if there is nothing
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -34,6 +35,7 @@ use super::connection::{NgConnection, RanContext};
 use super::context::UeContext;
 use super::emergency::Emergency;
 use super::procedure::voice_match::VoiceMatch;
+use super::reachability::Reachability;
 use super::retained::KnownUe;
 use super::security::SecurityContext;
 use crate::kit::document::{
@@ -63,6 +65,7 @@ const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arriv
 const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
 const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 1 };
 const VOICE: Section = Section { id: 18, name: "IMS voice", version: 1 };
+const REACHABILITY: Section = Section { id: 19, name: "reachability", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -85,12 +88,13 @@ pub(super) const SECTIONS: &[Section] = &[
     TRACE,
     REALLOCATION,
     VOICE,
+    REACHABILITY,
     TIMERS,
 ];
 
 /// Sections that are absent if they are empty.
 const OPTIONAL: &[Section] =
-    &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE, REALLOCATION, VOICE];
+    &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE, REALLOCATION, VOICE, REACHABILITY];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[
@@ -108,6 +112,7 @@ const LOCAL_SECTIONS: &[Section] = &[
     TRACE,
     REALLOCATION,
     VOICE,
+    REACHABILITY,
     TIMERS,
 ];
 
@@ -229,6 +234,7 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         TRACE => ue.trace.is_some(),
         REALLOCATION => ue.reallocation.is_some(),
         VOICE => ue.voice != VoiceMatch::Unknown,
+        REACHABILITY => ue.reachability != Reachability::default(),
         RETURNED => !ue.returned.is_empty(),
         EMERGENCY => ue.emergency != Emergency::default() || ue.arrival.is_some(),
         _ => true,
@@ -287,6 +293,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         registration_area,
         radio_capability,
         voice,
+        reachability,
         restrictions,
         trace,
         emergency,
@@ -366,6 +373,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         TRACE => trace.pack(writer),
         REALLOCATION => reallocation.pack(writer),
         VOICE => voice.pack(writer),
+        REACHABILITY => reachability.pack(writer),
         RETURNED => returned.pack(writer),
         EMERGENCY => {
             emergency.pack(writer);
@@ -488,6 +496,7 @@ fn read(
         TRACE => ue.trace = Pack::unpack(reader)?,
         REALLOCATION => ue.reallocation = Pack::unpack(reader)?,
         VOICE => ue.voice = Pack::unpack(reader)?,
+        REACHABILITY => ue.reachability = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;

@@ -87,6 +87,7 @@ impl UeContext {
     pub fn note_requested_session(&mut self, id: u8, is_emergency: bool) {
         if is_emergency {
             self.emergency.session = Some(id);
+            self.leave_mico_mode();
         } else if self.emergency.session == Some(id) {
             self.emergency.session = None;
         }

@@ -320,6 +320,9 @@ pub(crate) enum TransferError {
     /// The UE is in CM-IDLE, and the message is about resources that only a gNB of a connected UE has.
     #[error("UE in CM-IDLE")]
     Idle,
+    /// The UE is in MICO mode, and in CM-IDLE (TS 23.501 5.4.1.3).
+    #[error("UE in MICO mode")]
+    NotReachable,
     /// The UE is outside its service area: it is only reachable for regulatory prioritized services (TS 23.502 4.2.3.3 step 3).
     #[error("UE outside its service area")]
     NonAllowedArea,
@@ -349,6 +352,7 @@ impl TransferError {
             Self::RegistrationOngoing => Problem::new(SbiCause::TemporaryRejectRegistrationOngoing),
             Self::HandoverOngoing => Problem::new(SbiCause::TemporaryRejectHandoverOngoing),
             Self::Idle => Problem::new(SbiCause::UeInCmIdleState),
+            Self::NotReachable => Problem::new(SbiCause::UeNotReachable).detail(self),
             Self::NonAllowedArea => Problem::new(SbiCause::UeInNonAllowedArea),
             Self::QueueFull => Problem::new(SbiCause::NfCongestion).detail(self),
             Self::Empty => Problem::mandatory_ie_missing("n1MessageContainer"),

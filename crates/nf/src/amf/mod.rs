@@ -34,6 +34,7 @@ mod passage;
 mod pending_table;
 mod procedure;
 mod procedure_name;
+mod reachability;
 mod reallocation;
 mod refusal;
 mod residency;
@@ -54,13 +55,15 @@ mod take_over;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod time_zone;
 mod trace;
 
-pub use config::{AmfConfig, EmergencyServices, NetworkNames, Peer, ServedPlmn, Timers};
+pub use config::{AmfConfig, EmergencyServices, MicoMode, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
 pub use ladn::Ladn;
 pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
+pub use time_zone::{LocalTime, LocalTimeError};
 
 use crate::kit::document::UnpackError;
 use crate::kit::{

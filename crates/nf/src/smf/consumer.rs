@@ -122,9 +122,12 @@ const fn session_type(ip: IpVersions) -> PduSessionType {
 }
 
 fn subscribed_default_qos(qos: &Qos) -> SubscribedDefaultQos {
-    let arp =
-        Arp::new(qos.arp_priority, PreemptionCapability::NotPreempt, PreemptionVulnerability::Preemptable);
-    SubscribedDefaultQos::new(qos.five_qi, arp)
+    SubscribedDefaultQos::new(qos.five_qi, arp(qos))
+}
+
+/// ARP of the default flow.
+fn arp(qos: &Qos) -> Arp {
+    Arp::new(qos.arp_priority, PreemptionCapability::NotPreempt, PreemptionVulnerability::Preemptable)
 }
 
 /// Npcf_SMPolicyControl_Update: an address of the session has changed since Create (trigger UE_IP_CH, TS 29.512 table
@@ -246,8 +249,10 @@ pub(super) fn call_amf(session: &mut SmContext, env: &mut Env<'_>, request: N1N2
     session.call(env, target, request)
 }
 
-/// Requests the session's AMF to page the UE. A refusal for some time has effect ([`super::procedure::refused_transfer`]).
-pub(super) fn request_paging(session: &mut SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) {
+/// Requests the session's AMF to page the UE, with the priority of the default flow (TS 23.502 4.2.3.3 step 3a). A refusal for some time has effect ([`super::procedure::refused_transfer`]).
+pub(super) fn request_paging(session: &mut SmContext, env: &mut Env<'_>, mut request: N1N2MessageTransfer) {
+    request.body.arp = Some(arp(&session.qos));
+    request.body.five_qi = Some(session.qos.five_qi);
     let target = amf_of(session);
     session.request_paging(env, target, request);
 }

@@ -226,7 +226,15 @@ pub fn interface() -> Vec<Message> {
         ErrorIndication { amf_ue_ngap_id: Some(amf()), ran_ue_ngap_id: None, cause: Some(cause), diagnostics: None, s_tmsi: None },
         OverloadStart { traffic_load_reduction: Some(50) },
         OverloadStop,
-        Paging { s_tmsi: s_tmsi(), tais: vec![tai()] },
+        Paging {
+            paging_drx: Some(PagingDrx::v64),
+            priority: Some(PagingPriority::priolevel2),
+            nr_edrx: Some(NrPagingEdrx {
+                cycle: NrPagingEdrxCycle::hf16,
+                window: Some(NrPagingTimeWindow::s4),
+            }),
+            ..Paging::new(s_tmsi(), vec![tai()])
+        },
     }
 }
 

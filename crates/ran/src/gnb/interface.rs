@@ -2,6 +2,7 @@
 
 use super::handover::{Cell, XnHandover};
 use super::reroute::Redirected;
+use crate::ue::PagedWith;
 use crate::violation::Violation;
 use pith_ngap::transfer::Tunnel;
 use pith_ngap::{
@@ -182,7 +183,7 @@ pub enum Output {
     /// A UE's radio connection is released.
     Released { ue: UeKey },
     /// Page a UE in the cell.
-    Paging(FiveGSTmsi),
+    Paging { s_tmsi: FiveGSTmsi, with: PagedWith },
     /// An event that the tester observes.
     Event(Event),
     /// The core violated a specification.

@@ -9,6 +9,7 @@
 //! ```
 
 use super::{Amf, COMMON_STREAM, Event, Gnb, NgState, Output, SETUP_PATIENCE};
+use crate::ue::PagedWith;
 use pith_ngap::{
     AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, Cause, CauseRadioNetwork, ErrorIndication,
     GlobalRanNodeId, NgSetupFailure, NgSetupRequest, NgSetupResponse, Paging, PagingDrx, SupportedTa,
@@ -165,7 +166,8 @@ impl Gnb {
         if !paging.tais.contains(&self.settings.tai()) {
             self.violation("TS 38.413 8.5.1.2", "PAGING for tracking areas that are not the gNB's");
         }
-        self.out.push(Output::Paging(paging.s_tmsi));
+        let with = PagedWith { drx: paging.paging_drx, is_extended: paging.nr_edrx.is_some() };
+        self.out.push(Output::Paging { s_tmsi: paging.s_tmsi, with });
     }
 }
 

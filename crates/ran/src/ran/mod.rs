@@ -75,7 +75,7 @@ enum Signal {
     PathSwitched,
     FlowsMoved { moved: Vec<gnb::Bearer>, is_complete: bool },
     Released,
-    Paging,
+    Paging(ue::PagedWith),
 }
 
 /// A radio access network with its UEs.
@@ -339,7 +339,7 @@ impl Ran {
                 self.redirect(gnb, (&old_amf, ran_id), (stream, message));
             }
             gnb::Output::Released { ue } => self.pending.push_back(PendingOutput::Ue(ue, Signal::Released)),
-            gnb::Output::Paging(s_tmsi) => self.page(gnb, s_tmsi),
+            gnb::Output::Paging { s_tmsi, with } => self.page(gnb, s_tmsi, with),
             gnb::Output::Event(event) => self.out.push(Output::GnbEvent { gnb, event }),
             gnb::Output::Violation(violation) => {
                 let name = self.gnbs.get(gnb).map(|gnb| gnb.settings().name.clone()).unwrap_or_default();
@@ -349,13 +349,13 @@ impl Ran {
     }
 
     /// Delivers a page to the gNB's UEs; the UE with the paged identity answers.
-    fn page(&mut self, gnb: usize, s_tmsi: FiveGSTmsi) {
+    fn page(&mut self, gnb: usize, s_tmsi: FiveGSTmsi, with: ue::PagedWith) {
         let is_meant = |subscriber: &Subscriber| {
             subscriber.gnb / self.amfs == gnb / self.amfs
                 && subscriber.ue.guti().is_some_and(|guti| guti.s_tmsi() == s_tmsi)
         };
         if let Some(at) = self.subscribers.iter().position(is_meant) {
-            self.pending.push_back(PendingOutput::Ue(UeKey(at as u32), Signal::Paging));
+            self.pending.push_back(PendingOutput::Ue(UeKey(at as u32), Signal::Paging(with)));
         }
     }
 
@@ -372,7 +372,7 @@ impl Ran {
             Signal::PathSwitched => self.on_path_switched(ue),
             Signal::FlowsMoved { moved, is_complete } => self.on_flows_moved(ue, &moved, is_complete),
             Signal::Released => self.ue_input(ue, ue::Input::ConnectionReleased),
-            Signal::Paging => self.ue_input(ue, ue::Input::Paging),
+            Signal::Paging(with) => self.ue_input(ue, ue::Input::Paging(with)),
         }
     }
 

@@ -12,7 +12,7 @@ use pith_crypto::tuak::{Tuak, TuakKey};
 use pith_nas::ie::{PduSessionType, UeSecurityCapability};
 use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Step, TrafficPlan};
 use pith_ran::ran::UeSetup;
-use pith_ran::ue::{Concealment, Service, SessionRequest, Settings, Subscription};
+use pith_ran::ue::{Concealment, RequestedReachability, Service, SessionRequest, Settings, Subscription};
 use pith_ran::{Ran, gnb};
 use pith_types::{Pei, Snssai, Supi, Tac};
 use std::net::IpAddr;
@@ -153,6 +153,12 @@ fn ue_settings(options: &RunOptions) -> Settings {
         requested_nssai: options.slice.clone(),
         follow_on_request: true,
         service: options.emergency.map_or(Service::Normal, Into::into),
+        reachability: RequestedReachability {
+            drx: options.drx.map(Into::into),
+            edrx: options.edrx,
+            mico: options.mico,
+            active_time: options.active_time.map(Duration::from_secs),
+        },
     }
 }
 

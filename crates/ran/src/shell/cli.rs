@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{ArgAction, Args, Parser, Subcommand};
-use pith_nas::ie::PduSessionType;
+use pith_nas::ie::{DrxParameters, PduSessionType};
 use pith_ran::journey::{Profile, Step};
 use pith_ran::ue::Service;
 use pith_runtime::sctp::SctpMode;
@@ -166,6 +166,22 @@ pub struct RunOptions {
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "sim", conflicts_with = "each_slice", help_heading = "gNBs and UEs")]
     pub emergency: Option<EmergencyKind>,
 
+    /// UEs request UE-specific DRX of so many radio frames: 32, 64, 128 or 256
+    #[arg(long, value_name = "FRAMES", help_heading = "gNBs and UEs")]
+    pub drx: Option<DrxCycle>,
+
+    /// UEs request extended DRX with that eDRX value of TS 24.008 table 10.5.5.32, 0 to 15
+    #[arg(long, value_name = "VALUE", value_parser = clap::value_parser!(u8).range(0..=15), help_heading = "gNBs and UEs")]
+    pub edrx: Option<u8>,
+
+    /// UEs request MICO mode
+    #[arg(long, action = ArgAction::SetTrue, help_heading = "gNBs and UEs")]
+    pub mico: bool,
+
+    /// UEs request an active time of MICO mode (T3324), in seconds
+    #[arg(long, value_name = "SECONDS", requires = "mico", help_heading = "gNBs and UEs")]
+    pub active_time: Option<u64>,
+
     /// What each UE does: register; session (register, establish a session); idle (session, then
     /// repeatedly idle and service request); release (repeatedly session and release); deregister
     /// (repeatedly session and deregister); parked (session, then idle); paged (session, then repeatedly
@@ -316,6 +332,34 @@ pub struct RunOptions {
     /// Print no progress and no table
     #[arg(long, short, action = ArgAction::SetTrue, help_heading = "Output")]
     pub quiet: bool,
+}
+
+/// UE-specific DRX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum DrxCycle {
+    /// 320 ms.
+    #[value(name = "32")]
+    T32,
+    /// 640 ms.
+    #[value(name = "64")]
+    T64,
+    /// 1.28 s.
+    #[value(name = "128")]
+    T128,
+    /// 2.56 s.
+    #[value(name = "256")]
+    T256,
+}
+
+impl From<DrxCycle> for DrxParameters {
+    fn from(cycle: DrxCycle) -> Self {
+        match cycle {
+            DrxCycle::T32 => Self::T32,
+            DrxCycle::T64 => Self::T64,
+            DrxCycle::T128 => Self::T128,
+            DrxCycle::T256 => Self::T256,
+        }
+    }
 }
 
 /// How UEs register for emergency services.

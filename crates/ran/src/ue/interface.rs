@@ -1,5 +1,6 @@
 //! Inputs and outputs of a UE.
 
+use super::reachability::PagedWith;
 use super::session::SessionRequest;
 use crate::gnb::Cell;
 use crate::violation::Violation;
@@ -58,7 +59,7 @@ pub enum Input<'a> {
     /// The radio connection was released or lost.
     ConnectionReleased,
     /// The UE is paged with its own identity.
-    Paging,
+    Paging(PagedWith),
     /// The time of [`super::Ue::next_timeout`] is reached.
     Timeout,
 }

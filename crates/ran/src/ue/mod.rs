@@ -17,6 +17,7 @@ mod handover;
 mod identification;
 mod initial;
 mod interface;
+mod reachability;
 mod registration;
 mod restrictions;
 mod security;
@@ -28,6 +29,7 @@ mod transport;
 mod usim;
 
 pub use interface::{Event, Failure, Input, Output, SessionFailure};
+pub use reachability::{PagedWith, RequestedReachability};
 pub use session::{Qos, Session, SessionRequest};
 pub use usim::{Concealment, Subscription};
 
@@ -63,6 +65,8 @@ pub struct Settings {
     pub follow_on_request: bool,
     /// What the UEs use the network for.
     pub service: Service,
+    /// DRX and MICO mode that the UEs request.
+    pub reachability: RequestedReachability,
 }
 
 /// What a UE uses the network for.
@@ -120,6 +124,7 @@ struct RegistrationData {
     last_visited: Option<Tai>,
     allowed_nssai: Vec<Snssai>,
     periodic_update: Option<Duration>,
+    reachability: reachability::GrantedReachability,
 }
 
 /// One UE.
@@ -264,7 +269,7 @@ impl Ue {
             }
             Input::UserPlane { session, up } => self.sessions.note_user_plane(session, up),
             Input::ConnectionReleased => self.on_connection_released(),
-            Input::Paging => self.answer_paging(),
+            Input::Paging(with) => self.answer_paging(with),
             Input::Timeout => self.on_timeout(),
         }
     }

@@ -78,6 +78,7 @@ impl Ue {
             request.gmm_capability = Some(GmmCapability(vec![0]));
             request.requested_nssai = self.requested_nssai();
         }
+        self.request_reachability(&mut request, kind);
         if !begins_registration(kind) {
             request.pdu_session_status = Some(self.sessions.active_set());
         }
@@ -143,9 +144,12 @@ impl Ue {
                     format!("the registration area does not contain the UE's {:?}", self.tai),
                 );
             }
-            None if begins_registration(kind) => self.violation(clause, "no TAI list"),
+            None if begins_registration(kind) && !has_whole_network(accept) => {
+                self.violation(clause, "no TAI list")
+            }
             _ => {}
         }
+        self.check_reachability(accept, kind);
         let is_emergency = self.settings.service.is_emergency();
         if accept.result.emergency_registered != is_emergency {
             let text = format!("emergency registered: {}", accept.result.emergency_registered);
@@ -177,7 +181,8 @@ impl Ue {
         if let Some(MobileIdentity::FiveGGuti(guti)) = accept.guti {
             self.registration.guti = Some(guti);
         }
-        if accept.tai_list.is_some() {
+        self.registration.store_reachability(accept, kind);
+        if accept.tai_list.is_some() || has_whole_network(accept) {
             self.registration.tai_list.clone_from(&accept.tai_list);
         }
         // Without a list, service is allowed in the whole registration area (5.3.5.2).
@@ -327,6 +332,11 @@ impl Ue {
 /// Whether a registration of that kind is no update.
 fn begins_registration(kind: RegistrationKind) -> bool {
     matches!(kind, RegistrationKind::Initial | RegistrationKind::Emergency)
+}
+
+/// Whether the registration area is the whole network, in MICO mode (TS 24.501 5.5.1.2.4).
+fn has_whole_network(accept: &RegistrationAccept) -> bool {
+    accept.mico_indication.is_some_and(|mico| mico.all_plmn_area)
 }
 
 /// Whether REGISTRATION COMPLETE must acknowledge the accept (TS 24.501 5.5.1.2.4).

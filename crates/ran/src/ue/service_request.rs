@@ -7,7 +7,7 @@
 //!   | <- SERVICE REJECT        |   cause; after #9, #10 and #28 the UE registers again
 //! ```
 
-use super::{Connection, Event, Failure, State, Timer, Ue};
+use super::{Connection, Event, Failure, PagedWith, State, Timer, Ue};
 use pith_nas::GmmCause;
 use pith_nas::gmm::{ServiceAccept, ServiceReject, ServiceRequest};
 use pith_nas::ie::{MobileIdentity, PduSessionSet, RegistrationKind, ServiceType};
@@ -28,8 +28,9 @@ impl Ue {
     }
 
     /// The UE was paged with its 5G-S-TMSI (TS 24.501 5.6.2.2.1).
-    pub(super) fn answer_paging(&mut self) {
+    pub(super) fn answer_paging(&mut self, with: PagedWith) {
         if self.state == State::Registered && self.connection == Connection::Idle {
+            self.check_paging(with);
             self.begin_service_request(ServiceType::MobileTerminatedServices);
         }
     }

@@ -39,6 +39,7 @@ fn ue() -> Ue {
         requested_nssai: vec![slice()],
         follow_on_request: false,
         service: Service::Normal,
+        reachability: Default::default(),
     };
     let keys = Milenage::new(&[0; 16].into(), &[0; 16].into());
     let subscription = Subscription {
@@ -68,7 +69,7 @@ fn inputs_before(number: usize, message: &str) -> Vec<Input<'static>> {
     match (number, message) {
         (6, _) => vec![Input::ReleaseSession(7)],
         (7, _) => vec![Input::ReleaseSession(6)],
-        (_, "5GMMServiceAccept") => vec![Input::ConnectionReleased, Input::Paging],
+        (_, "5GMMServiceAccept") => vec![Input::ConnectionReleased, Input::Paging(Default::default())],
         (_, "5GMMMODeregistrationAccept") => vec![Input::Deregister { switch_off: false }],
         _ => vec![],
     }

@@ -97,11 +97,11 @@ fn paging_must_contain_the_gnbs_area() {
     let mut pair = Pair::up();
     let s_tmsi = FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(1) };
     let tai = Tai { plmn_id: plmn(), tac: Tac::new(1) };
-    pair.give(0, Paging { s_tmsi, tais: vec![tai] }.encode().unwrap());
-    assert_eq!(pair.out, [Output::Paging(s_tmsi)]);
+    pair.give(0, Paging::new(s_tmsi, vec![tai]).encode().unwrap());
+    assert_eq!(pair.out, [Output::Paging { s_tmsi, with: Default::default() }]);
     pair.assert_clean();
     let tai = Tai { tac: Tac::new(2), ..tai };
-    pair.give(0, Paging { s_tmsi, tais: vec![tai] }.encode().unwrap());
+    pair.give(0, Paging::new(s_tmsi, vec![tai]).encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.5.1.2");
 }
 

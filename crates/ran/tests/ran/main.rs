@@ -62,6 +62,7 @@ impl World {
             security_capability: network::capability(),
             requested_nssai: vec![Snssai::of_sst(1)],
             service: Service::Normal,
+            reachability: Default::default(),
             follow_on_request: true,
         });
         for (index, begins) in (0..ues).zip(arrivals.times(ues as usize, 1)) {
@@ -427,7 +428,7 @@ fn paging_brings_a_ue_back() {
     world.handle(Input::Gnb { gnb: 0, input: gnb::Input::ReleaseContext { ue: UeKey(1), cause } });
     let s_tmsi = world.ran.ue(UeKey(1)).unwrap().guti().unwrap().s_tmsi();
     let tais = vec![network::tai()];
-    let pdu = pith_ngap::Paging { s_tmsi, tais }.encode().unwrap();
+    let pdu = pith_ngap::Paging::new(s_tmsi, tais).encode().unwrap();
     world.handle(Input::N2 { gnb: 0, stream: 0, pdu: &pdu });
     assert!(world.ran.ue(UeKey(1)).unwrap().is_connected());
     assert_eq!(world.violations(), Vec::<String>::new());

@@ -228,7 +228,7 @@ impl Core {
         assert_eq!(address(&imsi), *to.ip());
         let from = "192.0.2.1:5000".parse().unwrap();
         self.buffered.insert(imsi.clone(), super::core::udp(from, to, data));
-        let paging = Paging { s_tmsi: guti(&imsi).s_tmsi(), tais: vec![network::tai()] }.encode().unwrap();
+        let paging = Paging::new(guti(&imsi).s_tmsi(), vec![network::tai()]).encode().unwrap();
         assert_eq!(to.port(), DN_PORT);
         if self.fault == Some(Fault::LosePages) {
             return;

@@ -6,6 +6,7 @@ mod eap_aka_prime;
 mod emergency;
 mod network;
 mod protection;
+mod reachability;
 mod registration;
 mod security_mode;
 mod service_request;

@@ -12,7 +12,10 @@ use pith_nas::gsm::*;
 use pith_nas::ie::*;
 use pith_nas::security::{Algorithms, Connection, NasSecurity, Role};
 use pith_nas::{GmmMessage, GsmMessage, SecurityHeaderType};
-use pith_ran::ue::{Concealment, Event, Input, Output, Service, SessionRequest, Settings, Subscription, Ue};
+use pith_ran::ue::{
+    Concealment, Event, Input, Output, RequestedReachability, Service, SessionRequest, Settings,
+    Subscription, Ue,
+};
 use pith_ran::{Instant, Violation};
 use pith_types::{Ambr, BitRate, Plmn, Snssai, Tac, Tai};
 use std::sync::Arc;
@@ -81,20 +84,26 @@ impl Pair {
     }
 
     pub fn with(subscription: Subscription) -> Self {
-        Self::of(subscription, Service::Normal)
+        Self::of(subscription, Service::Normal, RequestedReachability::default())
     }
 
     /// A UE that uses that service.
     pub fn of_service(service: Service) -> Self {
-        Self::of(subscription(), service)
+        Self::of(subscription(), service, RequestedReachability::default())
     }
 
-    fn of(subscription: Subscription, service: Service) -> Self {
+    /// A UE that requests these parameters.
+    pub fn requesting(reachability: RequestedReachability) -> Self {
+        Self::of(subscription(), Service::Normal, reachability)
+    }
+
+    fn of(subscription: Subscription, service: Service, reachability: RequestedReachability) -> Self {
         let settings = Settings {
             plmn: plmn(),
             security_capability: capability(),
             requested_nssai: vec![Snssai::of_sst(1)],
             service,
+            reachability,
             follow_on_request: true,
         };
         let imeisv = "imeisv-4901542032375101".parse().unwrap();

@@ -52,7 +52,7 @@ fn data_status_and_session_status_are_sent_ciphered() {
 #[test]
 fn paging_is_answered_as_mobile_terminated() {
     let mut pair = idle_with_session();
-    pair.input(Input::Paging);
+    pair.input(Input::Paging(Default::default()));
     assert_eq!(inner_request(&mut pair).service_type, ServiceType::MobileTerminatedServices);
 }
 
@@ -60,7 +60,7 @@ fn paging_is_answered_as_mobile_terminated() {
 #[test]
 fn data_while_paging_is_answered_are_requested_after_it() {
     let mut pair = idle_with_session();
-    pair.input(Input::Paging);
+    pair.input(Input::Paging(Default::default()));
     assert_eq!(inner_request(&mut pair).uplink_data_status, None);
     pair.input(Input::RequestService);
     assert!(pair.sent.is_empty(), "one request at a time");
@@ -188,7 +188,7 @@ fn outside_its_service_area_a_ue_answers_paging_only() {
     pair.input(Input::RequestService);
     assert_eq!(pair.events, [Event::ServiceFailed(Failure::RestrictedArea)]);
     assert!(pair.sent.is_empty());
-    pair.input(Input::Paging);
+    pair.input(Input::Paging(Default::default()));
     assert_eq!(pair.sent.len(), 1, "the answer to paging");
     pair.assert_clean();
 }

@@ -33,6 +33,18 @@ section! {
         /// Indicate to UEs that IMS voice is supported (TS 23.501 5.16.3.2): for a network with a data network 'ims'. The AMF asks gNBs
         /// whether the UE's radio capabilities suffice.
         ims_voice: bool = false,
+        /// The network's time zone, as a POSIX TZ string such as CET-1CEST,M3.5.0,M10.5.0/3 (the last line of a file of /usr/share/zoneinfo):
+        /// phones get it with the time when they register. By default they get none.
+        time_zone: Option<String> = None,
+        /// Longest cycle of extended DRX, of 5.12 s to 10485.76 s, that UEs get if they request it (TS 23.501 5.31.7.2), such as 163s: write the
+        /// whole seconds. A UE listens to paging once a cycle: for so long packets for it wait. Off by default (0s).
+        edrx: Period = Period::seconds(0),
+        /// MICO mode for UEs that request it (TS 23.501 5.4.1.3), such as {t3512: 12h}: such a UE is not paged, so that packets for it wait
+        /// until it sends something. Off without this section.
+        mico: Option<Mico> = None,
+        /// ARP priority levels of services whose UEs are paged with priority (TS 23.501 5.4.3.2), first the highest: at most 8, such as [1, 2].
+        #[serde(with = "list")]
+        paging_priorities: Vec<u8> = Vec::new(),
         /// Emergency services (TS 23.501 5.16.4): off without this section, such as
         /// {dnn: sos, slice: {sst: 1}, numbers: [{number: '110', services: [police]}]}. AMF and SMF use it.
         emergency: Option<Emergency> = None,
@@ -87,6 +99,22 @@ impl Gnb {
             plmn.parse::<Plmn>().is_ok() && digits
         })
     }
+}
+
+item! {
+    /// MICO mode.
+    Mico {
+        /// Periodic registration update timer of UEs in MICO mode; a UE may request a shorter one.
+        #[serde(default = "mico_t3512")]
+        t3512: Period,
+        /// The registration area of UEs without mobility restrictions is the whole network ('all PLMN'), whatever AMFs it has.
+        #[serde(default)]
+        all_plmn_area: bool,
+    }
+}
+
+const fn mico_t3512() -> Period {
+    Period::minutes(12 * 60)
 }
 
 item! {

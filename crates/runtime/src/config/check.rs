@@ -6,6 +6,7 @@ use super::{
 };
 use pith_datapath::{FirewallRule, NetworkPolicy, UePool};
 use pith_nas::ie::EmergencyNumberList;
+use pith_nf::amf::LocalTime;
 use pith_types::{Snssai, five_qi};
 use pith_upf::contract::{AddressRange, Direction};
 use std::collections::HashSet;
@@ -87,6 +88,16 @@ impl Findings {
         self.n2(&amf.n2);
         self.list("amf.security.integrity", &amf.security.integrity, 3);
         self.list("amf.security.ciphering", &amf.security.ciphering, 4);
+        if let Some(Err(error)) = amf.time_zone.as_deref().map(str::parse::<LocalTime>) {
+            self.require(false, "amf.time_zone", error.to_string());
+        }
+        let levels = &amf.paging_priorities;
+        let are_levels = levels.len() <= 8 && levels.iter().all(|level| (1..=15).contains(level));
+        self.require(are_levels, "amf.paging_priorities", "list at most 8 ARP priority levels, each 1 to 15");
+        if let Some(mico) = &amf.mico {
+            let has_time = !mico.t3512.0.is_zero();
+            self.require(has_time, "amf.mico.t3512", "this must be longer than 0, such as 12h");
+        }
         if let Some(emergency) = &amf.emergency {
             self.emergency(config, emergency);
         }
@@ -560,6 +571,9 @@ mod tests {
             ("amf: {emergency: {dnn: internet, slice: {sst: 1}, arp_priority: 0}}", "1 (first) to 15"),
             ("amf: {emergency: {dnn: internet, slice: {sst: 1}, max_unauthenticated: 0}}", "1 to 65536"),
             ("amf: {emergency: {dnn: internet, slice: {sst: 1}, t3512: 0s}}", "longer than 0"),
+            ("amf: {mico: {t3512: 0s}}", "longer than 0"),
+            ("amf: {time_zone: Europe/Berlin}", "POSIX TZ string"),
+            ("amf: {paging_priorities: [0]}", "1 to 15"),
             (
                 "amf: {emergency: {dnn: internet, slice: {sst: 1}, unauthenticated: true}}\nresidency: shared",
                 "keep contexts of subscribers only",

@@ -5,7 +5,7 @@ use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
 use crate::config::{Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, ServedPlmn};
+use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, MicoMode, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
@@ -161,6 +161,14 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.shares_blocks = config.set.is_used();
     amf.retains_ues = config.amf.n2.retain_ues;
     amf.ims_voice = config.amf.ims_voice;
+    amf.local_time = config.amf.time_zone.as_deref().and_then(|text| text.parse().ok());
+    amf.longest_edrx_cycle = config.amf.edrx.0;
+    amf.mico = config
+        .amf
+        .mico
+        .as_ref()
+        .map(|mico| MicoMode { t3512: mico.t3512.0, all_plmn_area: mico.all_plmn_area });
+    amf.paging_priorities.clone_from(&config.amf.paging_priorities);
     amf.ladns =
         config.smf.data_networks.iter().filter(|it| !it.ladn.is_empty()).map(|it| ladn(config, it)).collect();
     amf.emergency = config.amf.emergency.as_ref().map(|it| emergency_services(config, it));

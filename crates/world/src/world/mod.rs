@@ -53,6 +53,7 @@ use n2::SimGnb;
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
 use pith_ngap::transfer::Tunnel;
+use pith_ran::ue::PagedWith;
 use pith_runtime::residency::OwnerMemory;
 use pith_sbi::token::Verifier;
 use process::Process;
@@ -121,7 +122,7 @@ enum SimEvent {
     /// A signal arrives at a UE over the radio, on a connection.
     Downlink { ue: usize, connection: u64, signal: radio::Downlink },
     /// A UE is paged.
-    Page { ue: usize },
+    Page { ue: usize, with: PagedWith },
     /// An SBI request arrives at its process.
     SbiRequest { exchange: u64 },
     /// An SBI reply arrives, or the deadline passes.
@@ -408,7 +409,7 @@ impl World {
             SimEvent::ToUpf { upf, peer, octets } => self.to_upf(upf, peer, &octets),
             SimEvent::Uplink { ue, gnb, connection, signal } => self.uplink(ue, gnb, connection, signal),
             SimEvent::Downlink { ue, connection, signal } => self.downlink(ue, connection, signal),
-            SimEvent::Page { ue } => self.page(ue),
+            SimEvent::Page { ue, with } => self.page(ue, with),
             SimEvent::SbiRequest { exchange } => self.sbi_request(exchange),
             SimEvent::SbiReply { exchange, reply } => self.sbi_reply(exchange, *reply),
             SimEvent::Act { ue, act } => self.act(ue, act),

@@ -295,7 +295,7 @@ impl World {
                 self.watch.violation(format!("gNB{}", gnb + 1), &violation, self.now)
             }
             Output::Event(_) => {}
-            Output::Paging(tmsi) => self.broadcast_paging(gnb, tmsi),
+            Output::Paging { s_tmsi, with } => self.broadcast_paging(gnb, s_tmsi, with),
             Output::Nas { ue, nas } => self.nas_to_ue(gnb, ue, nas),
             Output::SecurityActivated { ue, k_gnb, capabilities } => {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::Security { k_gnb, capabilities });

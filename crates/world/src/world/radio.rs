@@ -13,12 +13,14 @@ use pith_crypto::Algorithm;
 use pith_crypto::keys::{Opc, SubscriberKey};
 use pith_crypto::milenage::Milenage;
 use pith_crypto::sqn::{Sqn, UsimSequence};
-use pith_nas::ie::UeSecurityCapability;
+use pith_nas::ie::{DrxParameters, UeSecurityCapability};
 use pith_nas::{GmmMessage, SecurityHeaderType};
 use pith_nf::kit::{AuthenticationMethod, Subscriber};
 use pith_ngap::{CauseRadioNetwork, RrcEstablishmentCause, SecurityCapabilities};
 use pith_ran::gnb::{Cell, Input as GnbInput, UeKey};
-use pith_ran::ue::{Concealment, Input, Output, Settings, Subscription, Ue};
+use pith_ran::ue::{
+    Concealment, Input, Output, PagedWith, RequestedReachability, Settings, Subscription, Ue,
+};
 use pith_types::FiveGSTmsi;
 use std::sync::Arc;
 
@@ -61,6 +63,8 @@ pub(super) fn ues(plan: &Plan, dice: &mut Dice) -> Vec<SimUe> {
         security_capability: UeSecurityCapability::of_5gs_and_eps(0xf0, 0x70, 0xf0, 0x70),
         requested_nssai: network::slices(),
         service: Default::default(),
+        // Each PAGING is checked for it.
+        reachability: RequestedReachability { drx: Some(DrxParameters::T128), ..Default::default() },
         follow_on_request: true,
     });
     let keys = network::public_keys();
@@ -384,21 +388,21 @@ impl World {
     }
 
     /// Pages all UEs that camp on the gNB.
-    pub(super) fn broadcast_paging(&mut self, gnb: usize, tmsi: FiveGSTmsi) {
+    pub(super) fn broadcast_paging(&mut self, gnb: usize, tmsi: FiveGSTmsi, with: PagedWith) {
         for ue in 0..self.ues.len() {
             let sim_ue = &self.ues[ue];
             let meant = sim_ue.ue.guti().is_some_and(|guti| guti.s_tmsi() == tmsi);
             let camps_here = sim_ue.gnb / self.plan.amfs() == gnb / self.plan.amfs();
             if meant && camps_here && !self.fault_occurs(self.plan.faults.radio_loss) {
                 let after = self.dice.millis(1, 1280);
-                self.at(after, SimEvent::Page { ue });
+                self.at(after, SimEvent::Page { ue, with });
             }
         }
     }
 
-    pub(super) fn page(&mut self, ue: usize) {
+    pub(super) fn page(&mut self, ue: usize, with: PagedWith) {
         self.record("AMF", name(ue), "Paging");
-        self.ue_input(ue, Input::Paging);
+        self.ue_input(ue, Input::Paging(with));
     }
 }
 

@@ -19,6 +19,7 @@ use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
 use crate::amf::emergency;
 use crate::amf::error::TransferError;
 use crate::amf::procedure::context_transfer::{Received, session};
+use crate::amf::reachability;
 use crate::amf::security::algorithms_after_handover;
 use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::slices::{self, Slices};
@@ -108,6 +109,7 @@ fn take_context(
         ue.restrict_as_transferred(&context);
         ue.subscribe_trace(context.trace_data.as_ref(), env.out);
     }
+    reachability::take_drx(ue, &context);
     ue.pei = context.pei;
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
     let served = env.config.slices(plmn);

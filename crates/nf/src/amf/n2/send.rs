@@ -5,6 +5,7 @@ use crate::amf::access_keys::NextHop;
 use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::procedure::subscription_change;
+use crate::amf::reachability::Drx;
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::transfer::ReleaseCommandTransfer;
@@ -339,7 +340,13 @@ pub(crate) fn close(env: &mut Env<'_>, key: Key) {
 /// 5G-GUTI is paged by both 5G-GUTIs (TS 24.501 5.4.4.6 a, 5.5.1.2.8 c).
 pub(crate) fn page(ue: &UeContext, env: &mut Env<'_>) {
     for guti in ue.old_guti.into_iter().chain(ue.guti) {
-        let pdu = Paging { s_tmsi: guti.s_tmsi(), tais: ue.registration_area.clone() }.encode();
+        let message = Paging {
+            paging_drx: ue.reachability.drx.map(Drx::paging_drx),
+            priority: ue.reachability.priority(),
+            nr_edrx: ue.paging_edrx(),
+            ..Paging::new(guti.s_tmsi(), ue.registration_area.clone())
+        };
+        let pdu = message.encode();
         for (gnb, info) in env.gnbs.iter() {
             if info.supported.iter().any(|(tai, _)| ue.registration_area.contains(tai)) {
                 send(env.out, *gnb, 0, pdu.clone());

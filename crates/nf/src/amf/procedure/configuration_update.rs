@@ -5,7 +5,7 @@
 //! | CONFIGURATION UPDATE COMMAND with a 5G-GUTI | [`AwaitingConfigurationUpdateComplete`] | UE | T3555 |
 //! | CONFIGURATION UPDATE COMMAND with changed areas or slices | as above | UE | T3555 |
 //! | CONFIGURATION UPDATE COMMAND that requests a registration, after a handover from another AMF | as above | UE | T3555 |
-//! | CONFIGURATION UPDATE COMMAND with the network's name | none: nothing to confirm | | |
+//! | CONFIGURATION UPDATE COMMAND with the network's name and local time | none: nothing to confirm | | |
 //!
 //! A service request of the UE meanwhile does not end the wait: see [`crate::amf::in_progress`].
 
@@ -23,7 +23,7 @@ use pith_nas::GmmMessage;
 use pith_nas::gmm::ConfigurationUpdateCommand;
 use pith_nas::ie::{
     ConfigurationUpdateIndication, LadnInformation, MobileIdentity, NetworkName, NetworkSlicingIndication,
-    TaiList,
+    RegistrationKind, TaiList,
 };
 use pith_ngap::{Cause, CauseNas};
 use pith_types::Snssai;
@@ -50,14 +50,23 @@ pub(crate) fn request_registration(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.procedure = Procedure::AwaitingConfigurationUpdateComplete(next);
 }
 
-/// Sends the UE the network name, if one is configured.
-pub(crate) fn send_network_name(ue: &mut UeContext, env: &mut Env<'_>) {
-    let Some(names) = &env.config.network_name else { return };
+/// Sends the UE the network name after an initial registration, and local time after each that it completes: what is configured of it.
+pub(crate) fn send_network_name_and_time(ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) {
     let name = |text: &str| Some(NetworkName { text: text.to_owned(), add_country_initials: false });
     let mut command = ConfigurationUpdateCommand::new();
-    command.full_name = name(&names.full);
-    command.short_name = name(&names.short);
-    n1::send(ue, env, command);
+    let names = env.config.network_name.as_ref().filter(|_| kind == RegistrationKind::Initial);
+    if let Some(names) = names {
+        command.full_name = name(&names.full);
+        command.short_name = name(&names.short);
+    }
+    if let Some((now, offset)) = env.local_time() {
+        command.local_time_zone = Some(offset.zone);
+        command.universal_time = offset.universal_time(now);
+        command.daylight_saving_time = Some(offset.daylight_saving);
+    }
+    if command != ConfigurationUpdateCommand::new() {
+        n1::send(ue, env, command);
+    }
 }
 
 /// Allocates a new 5G-GUTI to the UE, because the current one was sent in clear in paging (TS 33.501 6.12.3).

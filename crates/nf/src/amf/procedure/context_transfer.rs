@@ -14,6 +14,7 @@ use super::{Procedure, RegistrationStep, Step, deregistration};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, RmState, UeContext};
 use crate::amf::emergency;
+use crate::amf::reachability;
 use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
 use crate::amf::session::{PduSession, UserPlane};
@@ -116,6 +117,7 @@ impl AwaitingUeContextTransfer {
         let is_emergency = emergency::is_registered_elsewhere(env, &context);
         ue.k_gnb_count = received.uplink;
         ue.security = Some(received.security);
+        reachability::take_drx(ue, &context);
         ue.pei = context.pei;
         self.old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;

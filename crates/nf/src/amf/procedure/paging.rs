@@ -8,7 +8,7 @@
 use super::{Procedure, Step};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::{delivery, n2};
+use crate::amf::{delivery, n2, reachability};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 
@@ -27,13 +27,18 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
     }
     n2::page(ue, env);
     let tries = Retransmission::start(ue, env, Timer::T3513, Vec::new());
+    reachability::begin_paging(ue, env);
     ue.procedure = Procedure::AwaitingPagingResponse(AwaitingPagingResponse { tries });
 }
 
 impl AwaitingPagingResponse {
-    /// T3513 expired: pages again; after the last retransmission notifies the SMFs that the UE does
+    /// T3513 expired: pages again, a UE with extended DRX for one cycle and T3513's retransmissions; after the last retransmission notifies the SMFs that the UE does
     /// not respond (TS 24.501 5.6.2.2.1).
     pub fn on_t3513(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        if reachability::continues_paging(ue, env) {
+            n2::page(ue, env);
+            return Step::replied(Procedure::AwaitingPagingResponse(self), "Paging");
+        }
         match self.tries.expired(ue, env) {
             Expiry::SendAgain => {
                 n2::page(ue, env);

@@ -11,8 +11,8 @@ use super::{Procedure, deregistration, paging};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::{Amf, delivery, mobility, n2, procedure, refusal};
-use crate::kit::{Duration, Instant, Key, Level, Outbox, Timer};
+use crate::amf::{Amf, delivery, mobility, n2, procedure, reachability, refusal};
+use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_ngap::{
     Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
 };
@@ -74,8 +74,8 @@ pub(crate) fn deactivate_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// CM-IDLE: starts the mobile reachable timer, which is T3512 for an emergency registered UE (TS 24.501 5.3.7). If a message for the UE arrived
-/// while its connection was being released, the UE is paged.
+/// CM-IDLE: the UE's periodic updates are supervised (TS 24.501 5.3.7). If a message for the UE arrived while its connection was being released,
+/// the UE is paged, unless it is in MICO mode.
 pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.is_registered() {
         return;
@@ -84,12 +84,14 @@ pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
         // It came from another AMF, and has no 5G-GUTI of this one, with which it could be paged: it is about to register, here or elsewhere.
         return ue.start(env, Timer::ImplicitDeregistration, env.config.timers.implicit_deregistration);
     }
-    let is_emergency = ue.knows_emergency_registration();
-    let margin = if is_emergency { Duration::ZERO } else { env.config.timers.mobile_reachable_margin };
-    ue.start(env, Timer::MobileReachable, env.config.t3512(is_emergency) + margin);
-    if !ue.undelivered.is_empty() {
-        paging::begin(ue, env);
+    reachability::on_idle(ue, env);
+    if ue.undelivered.is_empty() {
+        return;
     }
+    if reachability::is_unreachable(ue, env) {
+        return delivery::fail_all(ue, env);
+    }
+    paging::begin(ue, env);
 }
 
 impl Amf {

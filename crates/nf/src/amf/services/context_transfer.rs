@@ -9,6 +9,7 @@ use crate::amf::Amf;
 use crate::amf::access_keys::NextHop;
 use crate::amf::context::{RmState, UeContext};
 use crate::amf::procedure;
+use crate::amf::reachability;
 use crate::amf::reallocation::Reallocation;
 use crate::amf::security::SecurityContext;
 use crate::kit::{Caller, Instant, Outbox, Owner};
@@ -153,6 +154,7 @@ fn without_security(ue: &UeContext) -> namf::UeContext {
     mm.allowed_nssai = allowed_nssai(ue);
     context.mm_context_list = vec![mm];
     context.session_context_list = sessions(ue);
+    reachability::describe_drx(ue, &mut context);
     context
 }
 

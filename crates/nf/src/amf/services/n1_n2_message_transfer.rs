@@ -7,6 +7,7 @@ use crate::amf::delivery::{self, SmfMessage, Transfer, Undelivered};
 use crate::amf::error::TransferError;
 use crate::amf::mobility::arrival;
 use crate::amf::procedure::paging;
+use crate::amf::reachability;
 use crate::kit::{Caller, Instant, Key, Outbox};
 use pith_sbi::namf_communication::{
     N1MessageClass, N1N2MessageTransfer, N1N2MessageTransferCause, N1N2MessageTransferReqData,
@@ -62,6 +63,7 @@ fn transfer(
         return Err(TransferError::RegistrationOngoing);
     }
     let skip_paging = body.skip_ind == Some(true);
+    let arp = body.arp.as_ref().map(|arp| arp.priority_level);
     let on_failure = body.n1n2_failure_txf_notif_uri.clone();
     // The UE would take any other content as a 5GSM message: only SMFs may send the class SM, which the guard checks.
     if body.n1_message_container.as_ref().is_some_and(|n1| n1.n1_message_class != N1MessageClass::Sm) {
@@ -102,6 +104,10 @@ fn transfer(
     if skip_paging && message.n2.is_none() {
         return Ok(not_transferred());
     }
+    if reachability::is_unreachable(ue, env) {
+        return Err(TransferError::NotReachable);
+    }
+    reachability::note_priority(ue, env.config, arp);
     page_for(ue, env, message, on_failure)
 }
 

@@ -128,6 +128,24 @@ fn tc_nas_alg_amf_change_amf() {
 }
 
 #[test]
+fn ue_specific_drx_stays_in_a_periodic_update_at_another_shard() {
+    let (mut old, mut new, mut phone) = shards();
+    let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    request.requested_drx_parameters = Some(pith_nas::ie::DrxParameters::T64);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut old, nas);
+    phone.accepted(&mut old);
+    phone.send(&mut old, RegistrationComplete::new());
+    phone.release(&mut old);
+    comes(&mut new, &mut phone, RegistrationKind::PeriodicUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    phone.accepted(&mut new);
+    let (_, ue) = new.amf.ues.iter().next().unwrap();
+    assert_eq!(ue.reachability.drx, Some(crate::amf::reachability::Drx::T64));
+}
+
+#[test]
 fn an_initial_registration_transfers_no_sessions() {
     let (mut old, mut new, mut phone) = shards();
     comes(&mut new, &mut phone, RegistrationKind::Initial);

@@ -107,6 +107,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-null-security-mode", only(&super::emergency::in_security_mode())),
         ("amf-rerouted", only(&super::reallocation::rerouted())),
         ("amf-voice", only(&super::voice_match::untold())),
+        ("amf-mico", only(&super::reachability::in_mico_mode())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

@@ -25,6 +25,7 @@ mod owner;
 mod paging;
 mod panic;
 mod pdu_session;
+mod reachability;
 mod reallocation;
 mod registration_update;
 mod release;

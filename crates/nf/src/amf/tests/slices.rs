@@ -135,3 +135,25 @@ fn the_network_name_is_sent_after_registration() {
     assert_eq!(command.full_name.unwrap().text, "Pith Test");
     assert_eq!(world.running(), []);
 }
+
+/// TS 24.501 8.2.19.15 to 8.2.19.17. The world begins at 1970-01-01 00:00:00 UTC.
+#[test]
+fn the_local_time_is_sent_after_registration_and_to_smfs() {
+    let local_time = "EST5EDT,M3.2.0,M11.1.0".parse().ok();
+    let with_time = crate::amf::AmfConfig { local_time, ..super::world::config() };
+    let (mut world, mut phone) = (World::with(with_time), Phone::default());
+    phone.register(&mut world);
+    let GmmMessage::ConfigurationUpdateCommand(command) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(command.full_name, None);
+    assert_eq!(command.local_time_zone, Some(pith_nas::ie::TimeZone { quarters: -20 }));
+    assert_eq!(command.daylight_saving_time, Some(pith_nas::ie::DaylightSavingTime::None));
+    let time = command.universal_time.unwrap();
+    assert_eq!((time.year, time.month, time.day, time.hour), (70, 1, 1, 0));
+    assert_eq!(world.running(), [], "nothing is to be acknowledged");
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, super::world::establishment(5));
+    let pith_sbi::Request::PostSmContexts(request) = world.open_call(Operation::PostSmContexts) else {
+        panic!()
+    };
+    assert_eq!(request.body.ue_time_zone.as_deref(), Some("-05:00"));
+}

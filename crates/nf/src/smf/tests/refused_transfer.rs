@@ -54,10 +54,12 @@ fn downlink_data_are_reported_again_until_the_amf_accepts() {
 
 #[test]
 fn a_refusal_for_good_is_not_followed_by_another_report() {
-    let mut world = refused_downlink_data(Cause::UeInNonAllowedArea);
-    assert!(world.bench.timers.is_empty());
-    world.update(|data| data.serving_nf_id = Some(crate::testing::instance(3)));
-    assert_eq!(world.take_ladder(), "amf <- 204");
+    for cause in [Cause::UeInNonAllowedArea, Cause::UeNotReachable] {
+        let mut world = refused_downlink_data(cause);
+        assert!(world.bench.timers.is_empty());
+        world.update(|data| data.serving_nf_id = Some(crate::testing::instance(3)));
+        assert_eq!(world.take_ladder(), "amf <- 204");
+    }
 }
 
 /// It is for the AMF that serves the UE after the handover.

@@ -8,7 +8,7 @@ use crate::amf::mobility::departure;
 use crate::amf::procedure::activation::Activated;
 use crate::amf::procedure::{Procedure, Step, configuration_update, voice_match};
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::{delivery, ladn, n1, n2};
+use crate::amf::{delivery, ladn, n1, n2, reachability};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
@@ -43,6 +43,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
         ue.stop(env, Timer::Handover);
     }
     ue.registration_area = registration_area(ue, env.config);
+    reachability::negotiate(ue, env.config, &attempt.request);
     let new_guti =
         (kind != RegistrationKind::PeriodicUpdating || ue.guti.is_none()).then(|| renew_guti(ue, env));
     let message = message(ue, env.config, attempt, new_guti, &activated);
@@ -121,6 +122,7 @@ fn message(
     accept.network_feature_support = Some(network_features(ue, config));
     accept.emergency_number_list = emergency_numbers(config);
     accept.t3512 = Some(GprsTimer3::at_least(config.t3512(is_emergency)));
+    reachability::describe(ue, &attempt.request, &mut accept);
     accept.t3502 = Some(GprsTimer2::at_least(config.timers.t3502));
     if !attempt.begins_registration() || attempt.request.pdu_session_status.is_some() {
         accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
@@ -153,9 +155,7 @@ impl AwaitingRegistrationComplete {
         self.accept.stop(ue, env);
         drop_old_guti(ue, env);
         ue.log_outcome(env, Level::Info, procedure_name(self.kind), "ok");
-        if self.kind == RegistrationKind::Initial {
-            configuration_update::send_network_name(ue, env);
-        }
+        configuration_update::send_network_name_and_time(ue, env, self.kind);
         configuration_update::send_changes(ue, env, None).unwrap_or_else(Step::complete)
     }
 

@@ -76,6 +76,7 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
             ue.rm = RmState::Registered;
             (ue.must_store, ue.must_store_at_once) = (true, true);
             ue.registration_area = std::mem::take(&mut old.registration_area);
+            ue.reachability = old.reachability;
         }
         consumer::announce_sessions(ue, env);
     }
