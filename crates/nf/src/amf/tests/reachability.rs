@@ -409,6 +409,7 @@ fn the_highest_priority_of_the_queued_messages_counts() {
     // Later messages do not inherit it.
     world.downlinks.clear();
     comes(&mut world, &mut phone);
+    phone.receive(&mut world);
     phone.release(&mut world);
     world.downlinks.clear();
     data(&mut world);
