@@ -9,7 +9,7 @@ use crate::portable::PortableDatapath;
 use crate::rules::{Clock, Pools};
 use crate::xdp::{StartedPath, XdpDatapath, retire_predecessor};
 use pith_upf::contract::{
-    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
+    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel, UeAddress,
 };
 use pith_upf::qos::FlowUsage;
 use std::fmt;
@@ -360,6 +360,10 @@ impl Datapath for UserPlane {
 
     fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {
         self.path_mut().remove(session)
+    }
+
+    fn begin(&mut self, ue: UeAddress, is_restored: bool) {
+        self.path_mut().begin(ue, is_restored);
     }
 
     fn discard_buffered(&mut self, session: SessionId) {

@@ -32,7 +32,7 @@ use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
 use crate::sys::{GtpuSocket, PacketSocket, TunQueue};
-use crate::system::{ClosedSets, FramedRoutes, Network, PortLog};
+use crate::system::{ClosedSets, FramedRoutes, NatSweep, Network, PortLog};
 use border::Border;
 use crossbeam_channel::Receiver;
 use events::Events;
@@ -44,6 +44,7 @@ use path::{Path, Shared, peer_of};
 use pith_pfcp::gtpu::{GTPU_PORT, Signalling};
 use pith_upf::contract::{
     Counters, Datapath, Direction, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
+    UeAddress,
 };
 use pith_upf::qos::{FlowUsage, Room};
 use ports::Ports;
@@ -81,6 +82,7 @@ pub struct PortableDatapath {
     sockets: Vec<GtpuSocket>,
     workers: Vec<Handle>,
     port_log: PortLog,
+    nat_sweep: NatSweep,
     framed: FramedRoutes,
     keeper: Keeper,
     /// While packets bypass the kernel's forwarding.
@@ -180,6 +182,7 @@ impl PortableDatapath {
             sockets,
             workers: Vec::new(),
             port_log: PortLog::of(config),
+            nat_sweep: NatSweep::start(config, inherits),
             framed: FramedRoutes::new(&config.tun, inherits),
             keeper,
             follower: None,
@@ -376,6 +379,7 @@ impl Datapath for PortableDatapath {
         self.framed.remove(previous.as_ref().map_or(&[], |rules| &rules.framed));
         self.keeper.note(Some(&rules), previous.as_deref());
         self.port_log.note(session.id, previous.as_ref().map(|rules| rules.ue), Some(session.ue));
+        self.nat_sweep.note(previous.as_ref().map(|rules| rules.ue), Some(session.ue));
         self.post(|| Message::Publish { rules: Arc::clone(&rules), previous: previous.clone() });
         self.wake_owners(&rules);
         if let Some(worker) = self.workers.first().filter(|_| rules.opens_link(previous.as_deref())) {
@@ -395,7 +399,12 @@ impl Datapath for PortableDatapath {
         self.keeper.note(None, Some(&rules));
         self.framed.remove(&rules.framed);
         self.port_log.note(session, Some(rules.ue), None);
+        self.nat_sweep.note(Some(rules.ue), None);
         usage
+    }
+
+    fn begin(&mut self, ue: UeAddress, is_restored: bool) {
+        self.nat_sweep.begin(ue, is_restored);
     }
 
     fn discard_buffered(&mut self, session: SessionId) {

@@ -147,7 +147,7 @@ mod tests {
             assert!(ip(&format!("{family} rule del priority 500")));
         }
         assert!(ip("route replace default nexthop via 192.0.2.2 nexthop via 192.0.2.3"));
-        assert!(found().unwrap().contains("IPv4 default route has several next hops"));
+        assert!(found().unwrap().contains("an IPv4 route has several next hops"));
         assert!(ip("route del default"));
         if ip("link add blue type vrf table 10") {
             assert_eq!(found(), None, "a VRF without the interface");

@@ -10,6 +10,7 @@ mod forwarding;
 mod framed;
 mod interface;
 mod nat;
+mod nat_sweep;
 mod nft;
 mod policy;
 mod port_blocks;
@@ -26,6 +27,7 @@ pub use foreign_rules::{foreign_rules, has_ipsec_policies, has_silent_rules};
 pub use forwarding::{LIBERAL, Switch};
 pub use framed::FramedRoutes;
 use nat::Iptables;
+pub use nat_sweep::NatSweep;
 use nft::{Table, Tables};
 pub use policy::{
     FirewallRule, Net, NetworkPolicy, Protocol, StaticRoute, Verdict, parse_network, parse_ports,

@@ -44,7 +44,7 @@ use conntrack::Conntrack;
 use events::Events;
 use handover::Inherited;
 use pith_upf::contract::{
-    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
+    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel, UeAddress,
 };
 use pith_upf::qos::FlowUsage;
 use program::{Program, Sizes, devices_there, links};
@@ -389,6 +389,10 @@ impl Datapath for XdpDatapath {
         let usage = self.portable.remove(session)?;
         drop(rules);
         Some(with_last_packet(usage, age))
+    }
+
+    fn begin(&mut self, ue: UeAddress, is_restored: bool) {
+        self.portable.begin(ue, is_restored);
     }
 
     fn discard_buffered(&mut self, session: SessionId) {
