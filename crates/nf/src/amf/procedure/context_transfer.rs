@@ -149,13 +149,9 @@ impl OldAmf {
 /// (TS 24.501 5.5.1.2.4). Notifies the old AMF, and the SMFs.
 pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
     let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
-    let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
-    let served = env.config.slices(plmn);
     let begins = attempt.begins_registration();
-    let is_taken = |it: &PduSession| {
-        !begins && (served.contains(&it.snssai) || emergency::is_session(env, it.snssai, &it.dnn))
-    };
-    let (taken, left): (Vec<_>, Vec<_>) = sessions.into_iter().partition(is_taken);
+    let (taken, left): (Vec<_>, Vec<_>) =
+        sessions.into_iter().partition(|it| !begins && is_served(ue, env, it));
     // The UE may have been handed over to this AMF, which has them already.
     let new: Vec<_> = taken.into_iter().filter(|it| ue.session(it.id).is_none()).collect();
     let ids: Vec<u8> = new.iter().map(|session| session.id).collect();
@@ -172,6 +168,13 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     ue.rm = RmState::Registered;
     (ue.must_store, ue.must_store_at_once) = (true, true);
     announce_idle(ue, env, &ids);
+}
+
+/// Whether this AMF may serve a session of another AMF where the UE is: it serves the slice, or it is an emergency session.
+pub(crate) fn is_served(ue: &UeContext, env: &Env<'_>, session: &PduSession) -> bool {
+    let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
+    env.config.slices(plmn).contains(&session.snssai)
+        || emergency::is_session(env, session.snssai, &session.dnn)
 }
 
 /// Notifies the SMFs of sessions that another AMF had, and has them deactivate the user planes.

@@ -15,9 +15,9 @@ use super::{Procedure, RegistrationStep, Step, reauthentication, service_request
 use crate::amf::access_keys;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
-use crate::amf::n2;
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::security::{ABBA, SecurityContext, choose_algorithms};
+use crate::amf::{ladn, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_crypto::keys::KAmf;
@@ -177,6 +177,7 @@ impl AwaitingSecurityModeComplete {
             }
             AuthenticationPurpose::ServiceRequest => {
                 identified(ue, env);
+                ladn::report_all(ue, env);
                 return Ok(service_request::on_authenticated(ue, env, complete.nas_message_container));
             }
         }

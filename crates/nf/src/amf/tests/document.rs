@@ -3,9 +3,10 @@
 
 use super::world::{NgapIe, Phone, World, supi, transfer};
 use crate::amf::Amf;
+use crate::amf::document::{RETAINED, SECTIONS};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{Input, N2Input, NetworkFunction, StoreScope, Tracking};
-use crate::testing::{Stored, check_documents};
+use crate::testing::{Stored, check_documents, check_sections};
 use pith_nas::ie::RegistrationKind;
 
 const GOLDEN: &[(&str, &str)] = &[
@@ -109,6 +110,11 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-voice", only(&super::voice_match::untold())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
+}
+
+#[test]
+fn shared_documents_have_room_for_each_section() {
+    check_sections(&[SECTIONS, &[RETAINED]].concat());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use pith_crypto::keys::{KSeaf, Rand, ResStar};
 use pith_nas::ie::*;
 use pith_nas::security::{Algorithms, Connection};
 use pith_nas::{GmmMessage, NasSecurity, Role, SecurityHeaderType, gmm};
-use pith_ngap::{Message, UserLocation};
+use pith_ngap::{GlobalRanNodeId, Message, UserLocation};
 use pith_sbi::common::{NfInstanceId, SupportedFeatures};
 use pith_sbi::nausf_ueauthentication::{
     AuthData, AuthResult, Av5gAka, ConfirmationDataResponse, UeAuthenticationCtx,
@@ -127,7 +127,7 @@ impl World {
             name: String::new(),
             // The name of the first one is in documents of earlier versions.
             global_id: if gnb == GNB { "999/70-gnb-1".into() } else { format!("999/70-gnb-{:08x}", gnb.0) },
-            plmn: tai().plmn_id,
+            node: GlobalRanNodeId::Gnb { plmn: tai().plmn_id, id: gnb.0 as u32, bits: 32 },
             supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
             peer: String::new(),
             host: std::net::Ipv4Addr::from(0xc000_0200 + gnb.0 as u32).into(),
