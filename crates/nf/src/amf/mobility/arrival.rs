@@ -89,7 +89,7 @@ pub(in crate::amf) fn begin(ue: &mut UeContext, env: &mut Env<'_>, creation: Cre
     ue.mobility = n2_handover::begin(ue, env, target, (Some(cause), container), offered);
 }
 
-fn take_security(ue: &mut UeContext, Received { security, uplink }: Received, next_hop: NextHop) {
+fn take_security(ue: &mut UeContext, Received { security, uplink, .. }: Received, next_hop: NextHop) {
     ue.k_gnb_count = uplink;
     ue.capability = Some(security.capability);
     ue.security = Some(security);

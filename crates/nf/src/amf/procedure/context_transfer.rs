@@ -7,10 +7,11 @@
 //! | the context, or identification | | |
 //! | Namf_Communication_RegistrationStatusUpdate, when the UE is authenticated | | |
 //!
-//! The old AMF verifies the REGISTRATION REQUEST, because it has the keys.
+//! The old AMF verifies the REGISTRATION REQUEST, because it has the keys. By its policy (`amf.security.derive_k_amf`) it sends a key that is derived
+//! from K_AMF in place of that (TS 33.501 6.9.3): the UE derives it, too, when it gets a SECURITY MODE COMMAND that says so.
 
 use super::registration::{self, Attempt};
-use super::{Procedure, RegistrationStep, Step, deregistration};
+use super::{Procedure, RegistrationStep, Step, deregistration, security_mode};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, RmState, UeContext};
 use crate::amf::emergency;
@@ -108,18 +109,26 @@ impl AwaitingUeContextTransfer {
             }
         };
         let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
-        let received = received(&context).filter(|_| are_sessions(sessions));
+        let received = received_or_derived(&context).filter(|_| are_sessions(sessions));
         let (Some(supi), Some(received)) = (context.supi.clone(), received) else {
             self.old_amf.report_failure(env);
             return Ok(self.attempt.ask_identity(ue, env));
         };
         let is_emergency = emergency::is_registered_elsewhere(env, &context);
-        ue.k_gnb_count = received.uplink;
-        ue.security = Some(received.security);
         ue.pei = context.pei;
         self.old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;
         self.attempt.transferred_from = Some(self.old_amf);
+        if received.is_derived {
+            if is_emergency {
+                emergency::take_registration(ue, env);
+            }
+            // The complete request follows in SECURITY MODE COMPLETE.
+            ue.capability = self.attempt.request.ue_security_capability.or(Some(received.security.capability));
+            return security_mode::begin_with_derived_key(ue, env, self.attempt, supi, received.security);
+        }
+        ue.k_gnb_count = received.uplink;
+        ue.security = Some(received.security);
         let attempt = self.attempt.unpack_nas_container(ue, Some(received.uplink))?;
         if registration::needs_new_key(ue, env) {
             // A former context of the UE stays until it is authenticated: it may have the sessions already, by a handover.
@@ -229,16 +238,26 @@ pub(in crate::amf) fn are_sessions(ids: impl Iterator<Item = u8>) -> bool {
 pub(in crate::amf) struct Received {
     pub security: SecurityContext,
     pub uplink: NasCount,
+    /// The UE does not have the key yet, and the COUNTs begin at 0.
+    is_derived: bool,
 }
 
 /// The security context in a transferred UE context; `None` if a part is missing or unknown, or if K_AMF is not the one in use.
 pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
+    received_or_derived(context).filter(|received| !received.is_derived)
+}
+
+/// As [`received`], also with a key that is derived from K_AMF, which the UE gets to know by a SECURITY MODE COMMAND (TS 33.501 6.9.3).
+fn received_or_derived(context: &namf::UeContext) -> Option<Received> {
     let seaf = context.seaf_data.as_ref()?;
-    // A key that the UE does not use yet would have to be announced to it (TS 33.501 6.9.3): this AMF authenticates the UE instead.
-    let is_other_key = seaf.key_amf_change_ind == Some(true)
-        || seaf.key_amf_h_derivation_ind == Some(true)
-        || seaf.key_amf.key_type != namf::KeyAmfType::Kamf;
-    if is_other_key {
+    let is_derived = seaf.key_amf_h_derivation_ind == Some(true);
+    // A new K_AMF that no gNB uses yet is not supported, and no other kind of key is known.
+    let is_known = match &seaf.key_amf.key_type {
+        namf::KeyAmfType::Kamf => true,
+        namf::KeyAmfType::Kprimeamf => is_derived,
+        _ => false,
+    };
+    if seaf.key_amf_change_ind == Some(true) || !is_known {
         return None;
     }
     // Each access has its own (TS 33.501 6.4.2.2).
@@ -264,15 +283,18 @@ pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
             .ok()?,
     };
     let capability = UeSecurityCapability::from_octets(&mm.ue_security_capability.as_ref()?.0)?;
-    let uplink = NasCount::new(mm.nas_uplink_count?)?;
-    let downlink = NasCount::new(mm.nas_downlink_count?)?;
     let k_amf = KAmf::new(seaf.key_amf.octets()?);
     // 7 means that there is no key (TS 24.501 9.11.3.32), and larger ones do not exist.
     let ng_ksi = Some(seaf.ng_ksi.ksi).filter(|ksi| *ksi < 7)?;
     let mut security = SecurityContext::new(ng_ksi, k_amf, capability, algorithms);
+    if is_derived {
+        return Some(Received { security, uplink: NasCount::ZERO, is_derived });
+    }
+    let uplink = NasCount::new(mm.nas_uplink_count?)?;
+    let downlink = NasCount::new(mm.nas_downlink_count?)?;
     security.nas.resume(downlink.plus(1), Some(uplink));
     security.unconfirmed = RESERVED_NAS_COUNTS;
-    Some(Received { security, uplink })
+    Some(Received { security, uplink, is_derived })
 }
 
 /// A transferred session.

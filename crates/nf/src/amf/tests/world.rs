@@ -8,7 +8,8 @@ use crate::kit::{
     Timer, TimerKey,
 };
 use pith_crypto::kdf;
-use pith_crypto::keys::{KSeaf, Rand, ResStar};
+use pith_crypto::keys::{KAmf, KSeaf, Rand, ResStar};
+use pith_crypto::nas::Direction;
 use pith_nas::ie::*;
 use pith_nas::security::{Algorithms, Connection};
 use pith_nas::{GmmMessage, NasSecurity, Role, SecurityHeaderType, gmm};
@@ -571,11 +572,23 @@ impl Phone {
             integrity: command.algorithms.integrity.try_into().unwrap(),
             ciphering: command.algorithms.ciphering.try_into().unwrap(),
         };
-        let mut security = security_of(&self.supi, algorithms);
+        let information = command.additional_security_information.unwrap_or_default();
+        let mut security = if information.horizontal_derivation {
+            self.derived(algorithms)
+        } else {
+            security_of(&self.supi, algorithms)
+        };
         let plain = security.unprotect(pdu).expect("the AMF has the key").plain;
         self.security = Some(security);
         self.ng_ksi = command.ng_ksi;
         plain
+    }
+
+    /// The context after the horizontal derivation of K_AMF, with the COUNT of its last message.
+    fn derived(&self, algorithms: Algorithms) -> NasSecurity {
+        let next = self.security.as_ref().and_then(NasSecurity::next_to_send).unwrap();
+        let k_amf = kdf::k_amf_prime(&k_amf_of(&self.supi), Direction::Uplink, next.value() - 1);
+        security_with(&k_amf, algorithms)
     }
 
     /// Answers SECURITY MODE COMMAND with the complete registration request.
@@ -700,13 +713,21 @@ pub use pith_sbi::namf_communication::NgapIeType as NgapIe;
 
 /// The UE's security context of that subscriber.
 pub fn security_of(supi: &Supi, algorithms: Algorithms) -> NasSecurity {
-    let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0]);
+    security_with(&k_amf_of(supi), algorithms)
+}
+
+/// K_AMF of that subscriber.
+pub fn k_amf_of(supi: &Supi) -> KAmf {
+    kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0])
+}
+
+fn security_with(k_amf: &KAmf, algorithms: Algorithms) -> NasSecurity {
     NasSecurity::new(
         Role::Ue,
         Connection::ThreeGpp,
         algorithms,
-        kdf::k_nas_int(&k_amf, algorithms.integrity),
-        kdf::k_nas_enc(&k_amf, algorithms.ciphering),
+        kdf::k_nas_int(k_amf, algorithms.integrity),
+        kdf::k_nas_enc(k_amf, algorithms.ciphering),
     )
 }
 
