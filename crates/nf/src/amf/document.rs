@@ -59,7 +59,7 @@ pub(super) const RETAINED: Section = Section { id: 11, name: "retained", version
 const OFFERED: Section = Section { id: 12, name: "offered security context", version: 1 };
 const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", version: 1 };
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
-const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 1 };
+const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 2 };
 const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
 const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 2 };
 const VOICE: Section = Section { id: 18, name: "IMS voice", version: 1 };
@@ -375,6 +375,9 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         EMERGENCY => {
             emergency.pack(writer);
             arrival.pack(writer);
+            if let Some(arrival) = arrival {
+                arrival.derived_with.pack(writer);
+            }
         }
         UNDELIVERED => undelivered.pack(writer),
         MOBILITY => {
@@ -504,6 +507,9 @@ fn read(
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;
             ue.arrival = Pack::unpack(reader)?;
+            if let Some(arrival) = ue.arrival.as_mut().filter(|_| version > 1) {
+                arrival.derived_with = Pack::unpack(reader)?;
+            }
         }
         UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
         MOBILITY => {

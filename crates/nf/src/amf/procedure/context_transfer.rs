@@ -239,7 +239,9 @@ pub(in crate::amf) struct Received {
     pub security: SecurityContext,
     pub uplink: NasCount,
     /// The UE does not have the key yet, and the COUNTs begin at 0.
-    is_derived: bool,
+    pub is_derived: bool,
+    /// The downlink COUNT with which the source AMF of a handover has derived it.
+    pub derived_with: Option<NasCount>,
 }
 
 /// The security context in a transferred UE context; `None` if a part is missing or unknown, or if K_AMF is not the one in use.
@@ -247,8 +249,9 @@ pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
     received_or_derived(context).filter(|received| !received.is_derived)
 }
 
-/// As [`received`], also with a key that is derived from K_AMF, which the UE gets to know by a SECURITY MODE COMMAND (TS 33.501 6.9.3).
-fn received_or_derived(context: &namf::UeContext) -> Option<Received> {
+/// As [`received`], also with a key that is derived from K_AMF, which the UE gets to know by a SECURITY MODE COMMAND (TS 33.501 6.9.3), or by the NAS
+/// container of a handover (6.9.2.3.3).
+pub(in crate::amf) fn received_or_derived(context: &namf::UeContext) -> Option<Received> {
     let seaf = context.seaf_data.as_ref()?;
     let is_derived = seaf.key_amf_h_derivation_ind == Some(true);
     // A new K_AMF that no gNB uses yet is not supported, and no other kind of key is known.
@@ -287,14 +290,14 @@ fn received_or_derived(context: &namf::UeContext) -> Option<Received> {
     // 7 means that there is no key (TS 24.501 9.11.3.32), and larger ones do not exist.
     let ng_ksi = Some(seaf.ng_ksi.ksi).filter(|ksi| *ksi < 7)?;
     let mut security = SecurityContext::new(ng_ksi, k_amf, capability, algorithms);
+    let downlink = mm.nas_downlink_count.and_then(NasCount::new);
     if is_derived {
-        return Some(Received { security, uplink: NasCount::ZERO, is_derived });
+        return Some(Received { security, uplink: NasCount::ZERO, is_derived, derived_with: downlink });
     }
-    let uplink = NasCount::new(mm.nas_uplink_count?)?;
-    let downlink = NasCount::new(mm.nas_downlink_count?)?;
+    let (uplink, downlink) = (NasCount::new(mm.nas_uplink_count?)?, downlink?);
     security.nas.resume(downlink.plus(1), Some(uplink));
     security.unconfirmed = RESERVED_NAS_COUNTS;
-    Some(Received { security, uplink, is_derived })
+    Some(Received { security, uplink, is_derived, derived_with: None })
 }
 
 /// A transferred session.

@@ -13,6 +13,7 @@ use crate::amf::reallocation::Reallocation;
 use crate::amf::security::SecurityContext;
 use crate::kit::{Caller, Instant, Outbox, Owner};
 use pith_crypto::kdf;
+use pith_crypto::keys::Nh;
 use pith_crypto::nas::Direction;
 use pith_nas::GmmMessage;
 use pith_sbi::common::{AccessType, UeContextId};
@@ -197,6 +198,27 @@ pub(in crate::amf) fn context_for_handover(ue: &UeContext, next_hop: &NextHop) -
     context.trace_data = ue.subscribed_trace();
     Some(context)
 }
+
+/// As [`context_for_handover`], with a key that is derived from K_AMF and the next downlink COUNT, which that uses up. In place of NH the target gNB
+/// gets the first K_gNB of the key, with NCC 0 (TS 33.501 6.9.2.3.3, A.9, A.13).
+pub(in crate::amf) fn context_with_derived_key(ue: &mut UeContext) -> Option<namf::UeContext> {
+    let security = ue.security.as_mut()?;
+    let count = security.nas.next_to_send()?.value();
+    let k_amf = kdf::k_amf_prime(&security.k_amf, Direction::Downlink, count);
+    security.nas.skip_to_send(1);
+    security.unconfirmed += 1;
+    let k_gnb = kdf::k_gnb(&k_amf, COUNT_OF_DERIVED_KEY, kdf::AccessType::ThreeGpp);
+    let next_hop = NextHop { nh: Nh::new(*k_gnb.as_bytes()), chaining_count: 0 };
+    let mut context = context_for_handover(ue, &next_hop)?;
+    let seaf = context.seaf_data.as_mut()?;
+    seaf.key_amf = namf::KeyAmf::of_octets(namf::KeyAmfType::Kprimeamf, *k_amf.as_bytes());
+    seaf.key_amf_h_derivation_ind = Some(true);
+    context.mm_context_list.iter_mut().for_each(|mm| mm.nas_downlink_count = Some(count));
+    Some(context)
+}
+
+/// The uplink COUNT of the first K_gNB of a derived key (TS 33.501 6.9.2.3.3).
+const COUNT_OF_DERIVED_KEY: u32 = u32::MAX;
 
 /// Keys, algorithms and COUNTs as SBI data types; `None` if the COUNTs are exhausted.
 fn security_data(security: &SecurityContext) -> Option<(namf::SeafData, namf::MmContext)> {

@@ -721,7 +721,8 @@ pub fn k_amf_of(supi: &Supi) -> KAmf {
     kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0])
 }
 
-fn security_with(k_amf: &KAmf, algorithms: Algorithms) -> NasSecurity {
+/// The UE's security context with that K_AMF, whose COUNTs begin.
+pub fn security_with(k_amf: &KAmf, algorithms: Algorithms) -> NasSecurity {
     NasSecurity::new(
         Role::Ue,
         Connection::ThreeGpp,
