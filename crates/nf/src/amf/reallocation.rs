@@ -155,7 +155,7 @@ impl NssfSlices {
 }
 
 impl Reallocation {
-    const fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.initial.is_empty() && self.rerouted.is_empty() && self.origin.is_none()
     }
 

@@ -126,7 +126,7 @@ impl SessionCall {
     }
 
     /// Whether a later request of the kind supersedes it.
-    pub const fn is_about_user_plane(&self) -> bool {
+    pub fn is_about_user_plane(&self) -> bool {
         match self {
             Self::Create(_) => true,
             Self::Forward(_) => false,
@@ -134,7 +134,7 @@ impl SessionCall {
         }
     }
 
-    const fn is_presence_report(&self) -> bool {
+    fn is_presence_report(&self) -> bool {
         matches!(self, Self::Report(body) if body.is_presence_report())
     }
 }

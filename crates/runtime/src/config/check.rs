@@ -76,7 +76,8 @@ impl Findings {
 
     fn amf(&mut self, config: &Config) {
         let amf = &config.amf;
-        let sentence = "a name has 1 to 150 letters, digits, spaces and characters of '()+,-./:=?, as NGAP has it";
+        let sentence =
+            "a name has 1 to 150 letters, digits, spaces and characters of '()+,-./:=?, as NGAP has it";
         self.require(is_amf_name(&amf.name), "amf.name", sentence);
         self.require(amf.set <= 1023, "amf.set", "an AMF Set ID must be 0 to 1023");
         self.require(amf.pointer <= 63, "amf.pointer", "an AMF Pointer must be 0 to 63");

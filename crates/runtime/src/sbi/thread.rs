@@ -19,7 +19,9 @@ use crate::upf::UpfHandle;
 use bytes::Bytes;
 use pith_nf::fabric::Bearer;
 use pith_nf::kit::Nf;
-use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme};
+use pith_sbi::{
+    ApiRoot, Cause, NfInstanceId, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme,
+};
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -124,7 +124,8 @@ impl AwaitingUeContextTransfer {
                 emergency::take_registration(ue, env);
             }
             // The complete request follows in SECURITY MODE COMPLETE.
-            ue.capability = self.attempt.request.ue_security_capability.or(Some(received.security.capability));
+            ue.capability =
+                self.attempt.request.ue_security_capability.or(Some(received.security.capability));
             return security_mode::begin_with_derived_key(ue, env, self.attempt, supi, received.security);
         }
         ue.k_gnb_count = received.uplink;

@@ -447,7 +447,7 @@ fn an_amf_to_which_the_phone_returns_announces_itself() {
 fn an_unusable_context_is_reported_as_not_transferred() {
     type Change = fn(&mut namf::UeContext);
     let changes: [Change; 3] = [
-        |context| context.seaf_data.as_mut().unwrap().key_amf_h_derivation_ind = Some(true),
+        |context| context.seaf_data.as_mut().unwrap().key_amf_change_ind = Some(true),
         |context| context.session_context_list[0].pdu_session_id = 200,
         |context| {
             let twice = context.session_context_list[0].clone();

@@ -1,7 +1,6 @@
 //! Local area data networks (TS 23.501 5.6.5): `internet` is available in the first of two tracking areas.
 
 use super::context_transfer::{self, carry};
-use super::outdated;
 use super::world::{GNB, OTHER_GNB, Phone, World, config, establishment, location, tai};
 use crate::amf::{Amf, AmfConfig, Ladn};
 use crate::kit::{GnbInfo, NetworkFunction, Rng, StoreScope, Tracking};
@@ -67,7 +66,9 @@ fn moves(world: &mut World, phone: &mut Phone, tai: Tai) {
 /// The requests to the SMF that are not answered: what each says of the user plane and of the presence.
 fn pending(world: &World) -> Vec<(Option<UpCnxState>, Option<PresenceState>)> {
     let of_session = |request: &Request| match request {
-        Request::UpdateSmContext(it) => Some((it.body.up_cnx_state.clone(), it.body.presence_in_ladn.clone())),
+        Request::UpdateSmContext(it) => {
+            Some((it.body.up_cnx_state.clone(), it.body.presence_in_ladn.clone()))
+        }
         _ => None,
     };
     world.calls.iter().filter_map(|(.., request)| of_session(request)).collect()
@@ -275,7 +276,7 @@ fn the_presence_of_a_ue_with_an_outdated_context_is_reported_when_it_is_authenti
     world.script.insert(Operation::UpdateSmContext, None);
     for _ in 0..2 {
         comes(&mut world, &mut phone, other_area());
-        let GmmMessage::AuthenticationRequest(_) = plain(&mut world, &mut phone) else { panic!() };
+        let GmmMessage::AuthenticationRequest(_) = phone.receive(&mut world) else { panic!() };
         assert!(pending(&world).iter().all(|(_, presence)| presence.is_none()), "{:?}", pending(&world));
     }
     phone.send(&mut world, Phone::authentication_response());
@@ -286,9 +287,4 @@ fn the_presence_of_a_ue_with_an_outdated_context_is_reported_when_it_is_authenti
     );
     phone.send_pdu(&mut world, complete);
     assert!(pending(&world).contains(&(None, Some(PresenceState::OutOfArea))), "{:?}", pending(&world));
-}
-
-/// The next message to the UE, which is not protected.
-fn plain(world: &mut World, phone: &mut Phone) -> GmmMessage {
-    outdated::plain_downlink(world, phone)
 }

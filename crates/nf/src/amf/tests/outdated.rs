@@ -42,7 +42,7 @@ fn plain_answer(world: &mut World, phone: &mut Phone) -> GmmMessage {
     plain_downlink(world, phone)
 }
 
-pub(super) fn plain_downlink(world: &mut World, phone: &mut Phone) -> GmmMessage {
+fn plain_downlink(world: &mut World, phone: &mut Phone) -> GmmMessage {
     let message = world.next();
     let pdu = phone.nas_pdu(message).unwrap();
     GmmMessage::decode(&pdu).expect("a plain message")

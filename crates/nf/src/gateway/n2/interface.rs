@@ -4,9 +4,9 @@ use super::admission::share_of;
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe};
 use pith_ngap::{
-    Cause, CauseMisc, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
-    NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure,
-    ResetScope, TimeToWait,
+    Cause, CauseMisc, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure,
+    NgSetupRequest, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
+    RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
 use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::BTreeMap;

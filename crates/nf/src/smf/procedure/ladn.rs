@@ -39,20 +39,16 @@ pub(in crate::smf) fn on_left(
 }
 
 fn left(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    let has_left = |session: &SmContext, env: &mut Env<'_>| {
-        let dnn = &session.dnn;
-        session.log(env, Level::Info, || format!("the UE has left the service area of '{dnn}': released"));
-    };
-    match state {
+    if matches!(state, State::AwaitingReleaseComplete(_) | State::Abandoned(_) | State::Over) {
         // It ends already.
-        State::AwaitingReleaseComplete(_) | State::Abandoned(_) | State::Over => state,
+        return state;
+    }
+    session
+        .log(env, Level::Info, || format!("the UE has left the service area of '{}': released", session.dnn));
+    match state {
         State::Established(Established { user_plane }) if user_plane.gnb.is_none() => {
-            has_left(session, env);
             release::end_and_notify_amf(user_plane.into(), session, env)
         }
-        state => {
-            has_left(session, env);
-            release::release_when_established(state, session, GsmCause::OutOfLadnServiceArea)
-        }
+        state => release::release_when_established(state, session, GsmCause::OutOfLadnServiceArea),
     }
 }

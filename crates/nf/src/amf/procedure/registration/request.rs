@@ -149,12 +149,7 @@ pub(crate) fn begin(
 
 /// Goes on with the registration of a UE that another AMF has authenticated and passed on (TS 23.502 4.2.2.2.3 step 8). That AMF's word does not
 /// end a registration here: such a UE is authenticated. Until the UE has sent something with its keys, it counts as an unauthenticated one.
-pub(crate) fn go_on(
-    ue: &mut UeContext,
-    env: &mut Env<'_>,
-    request: Box<RegistrationRequest>,
-    supi: Supi,
-) {
+pub(crate) fn go_on(ue: &mut UeContext, env: &mut Env<'_>, request: Box<RegistrationRequest>, supi: Supi) {
     ue.since = env.config.identity.date_time(env.now);
     let is_known = env.index.find_supi(&supi).is_some() || env.index.find_arrival(&supi).is_some();
     let attempt = Attempt {
