@@ -573,7 +573,7 @@ fn the_ue_takes_the_key_that_its_former_amf_has_derived() {
 /// The old AMF goes on with the UE's key.
 #[test]
 fn a_ue_that_does_not_take_the_derived_key_stays_with_its_former_amf() {
-    let (mut old, mut new, mut phone, _) = with_derived_key();
+    let (old, mut new, mut phone, _) = with_derived_key();
     let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut new) else { panic!() };
     for _ in 0..5 {
         new.expire(Timer::T3560);
