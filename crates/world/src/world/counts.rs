@@ -22,15 +22,19 @@ impl Counts {
     /// Notes a message that a gNB sends to the UE on that connection; a later connection has a higher number. `keys` is the number of keys
     /// of the subscriber so far: the next key is used from SECURITY MODE COMMAND on. Returns what is wrong.
     ///
+    /// With `derives`, AMFs derive keys for other AMFs: on a later connection COUNT 0 may be the first one of such a key. (The UE checks it.)
+    ///
     /// Messages on several connections of a UE may arrive in another order than they were sent.
-    pub fn note(&mut self, connection: u64, keys: u64, nas: &[u8]) -> Result<(), String> {
+    pub fn note(&mut self, connection: u64, (keys, derives): (u64, bool), nas: &[u8]) -> Result<(), String> {
         let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return Ok(()) };
         let header = SecurityHeaderType::from_octet(*header);
         if header == SecurityHeaderType::Plain {
             return Ok(());
         }
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
-        if self.latest.is_empty() || starts && self.keys < keys {
+        let is_later = self.latest.back().is_some_and(|(latest, _)| *latest < connection);
+        let is_derived = derives && is_later && sequence == 0;
+        if self.latest.is_empty() || starts && self.keys < keys || is_derived {
             let former = Self { former: None, ..std::mem::take(self) };
             *self = Self { keys, first: connection, former: Some(Box::new(former)), latest: VecDeque::new() };
         }
@@ -66,7 +70,11 @@ mod tests {
 
     fn note(counts: &mut Counts, connection: u64, header: u8, sequence: u8) -> bool {
         counts
-            .note(connection, u64::from(header == NEW_CONTEXT), &[0x7e, header, 0, 0, 0, 0, sequence])
+            .note(
+                connection,
+                (u64::from(header == NEW_CONTEXT), false),
+                &[0x7e, header, 0, 0, 0, 0, sequence],
+            )
             .is_ok()
     }
 
@@ -87,6 +95,18 @@ mod tests {
         assert!(note(&mut counts, 1, CIPHERED, 5));
         assert!(!note(&mut counts, 1, CIPHERED, 0));
         assert!(note(&mut counts, 1, NEW_CONTEXT, 0));
+    }
+
+    #[test]
+    fn a_derived_key_begins_on_a_later_connection() {
+        let mut counts = Counts::default();
+        let mut derived = |connection, sequence| {
+            counts.note(connection, (0, true), &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok()
+        };
+        assert!(derived(1, 5));
+        assert!(!derived(1, 0));
+        assert!(derived(2, 0) && derived(2, 1));
+        assert!(derived(3, 2), "the same key");
     }
 
     #[test]
