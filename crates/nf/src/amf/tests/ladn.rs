@@ -175,7 +175,7 @@ fn the_smf_is_told_of_a_move_while_it_creates_the_session() {
     assert_eq!(pending(&world), [(None, Some(PresenceState::OutOfArea))]);
 }
 
-/// A lost deactivation is repeated, although the SMF was told later where the UE is.
+/// A lost deactivation is repeated, although the SMF has got the presence later.
 #[test]
 fn a_report_of_presence_supersedes_no_deactivation() {
     let (mut world, mut phone) = with_session();
