@@ -67,7 +67,7 @@ pub use trace::{
 };
 pub use types::{
     Cause, GlobalRanNodeId, ModifyItem, NgConnection, ResetScope, SecurityCapabilities, SessionTransfer,
-    SetupItem, SupportedTa, UeNgapIds, UserLocation,
+    SetupItem, SupportedTa, UeNgapIds, UserLocation, is_amf_name,
 };
 pub use ue_context::{
     InitialContextSetupFailure, InitialContextSetupRequest, InitialContextSetupResponse,

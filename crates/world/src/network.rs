@@ -357,6 +357,7 @@ impl ShardFactory<'_> {
             prefer(&mut config.ciphering, ciphering);
             prefer(&mut config.integrity, IntegrityAlgorithm::Nia1);
         }
+        config.derives_k_amf = self.plan.derives_k_amf;
         config.timers.t3512 = PERIODIC_UPDATE;
         config.retains_ues = self.plan.retaining != 0;
         config.shares_blocks = self.is_in_set();

@@ -132,6 +132,8 @@ pub struct Plan {
     pub ciphering: CipheringAlgorithm,
     /// Of several AMFs, those of other areas than the first one prefer 128-NIA1 and that ciphering, if it is given.
     pub other_ciphering: Option<CipheringAlgorithm>,
+    /// AMFs give each other keys that are derived from K_AMF.
+    pub derives_k_amf: bool,
     /// Where contexts are stored.
     pub residency: Residency,
     /// Contexts are in the runtime's own store, which all processes of the world share. What a change writes there.
@@ -193,6 +195,7 @@ impl Plan {
             ues: if is_crowded { 50 } else { 1 + dice.index(6) },
             ciphering: ciphers[dice.index(ciphers.len())],
             other_ciphering: None,
+            derives_k_amf: false,
             reloads: true,
             residency: stored.residency,
             store: stored.form,
@@ -369,6 +372,7 @@ impl Plan {
             oauth2: false,
             ciphering: CipheringAlgorithm::Nea0,
             other_ciphering: None,
+            derives_k_amf: false,
             residency: Residency::None,
             store: None,
             store_latency: None,

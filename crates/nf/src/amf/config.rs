@@ -38,6 +38,8 @@ pub struct AmfConfig {
     pub integrity: Vec<IntegrityAlgorithm>,
     /// Ciphering algorithms in order of preference.
     pub ciphering: Vec<CipheringAlgorithm>,
+    /// Another AMF at which a UE registers gets a key that is derived from K_AMF, not K_AMF (TS 33.501 6.9.3).
+    pub derives_k_amf: bool,
     /// Lengths of the 5GMM timers.
     pub timers: Timers,
     /// Retransmissions of a NAS message before its procedure is aborted (TS 24.501 table 10.2.2 has four).
@@ -175,6 +177,7 @@ impl AmfConfig {
                 CipheringAlgorithm::Nea3,
                 CipheringAlgorithm::Nea0,
             ],
+            derives_k_amf: false,
             timers: Timers::default(),
             max_retransmissions: 4,
             max_ues: 1 << 17,

@@ -5,7 +5,7 @@ use super::context::{CallId, Env, UeContext};
 use super::mobility::n14::sbi_cause;
 use super::procedure::registration::begins_registration;
 use super::reallocation::NssfSlices;
-use super::session::{SessionCall, UserPlane};
+use super::session::{PduSession, SessionCall, UserPlane};
 use super::slices::Slices;
 use super::{ladn, n2, residency};
 use crate::kit::{Selection, Target};
@@ -317,20 +317,35 @@ pub(crate) fn announce_deactivated(ue: &mut UeContext, env: &mut Env<'_>, id: u8
     notify_smf(ue, env, id, nsmf::SmContextUpdateData { up_cnx_state, ..serving });
 }
 
-/// This AMF serves the UE of a session.
+/// This AMF serves the UE of a session. Where the UE is in relation to a LADN, only the former AMF has said.
 fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpdateData {
     nsmf::SmContextUpdateData {
         serving_nf_id: Some(env.config.identity.instance_id),
         guami: Some(env.config.guami),
         sm_context_status_uri: Some(status_callback(ue, env, id)),
+        presence_in_ladn: presence_in_ladn(ue, env, id),
         ..Default::default()
     }
 }
 
-/// Whether the UE is in the service area of a session's LADN.
-pub(crate) fn report_presence(ue: &mut UeContext, env: &mut Env<'_>, id: u8, presence: PresenceState) {
-    let presence_in_ladn = Some(presence);
-    notify_smf(ue, env, id, nsmf::SmContextUpdateData { presence_in_ladn, ..Default::default() });
+fn presence_in_ladn(ue: &UeContext, env: &Env<'_>, id: u8) -> Option<PresenceState> {
+    ladn::presence(ue, env.config, &ue.session(id)?.dnn)
+}
+
+/// Reports whether the UE is in the service area of a session's LADN. One such report at a time is pending: if the UE moves meanwhile, another
+/// one follows its answer. It supersedes no report of the user plane, which the SMF still lacks if it does not answer.
+pub(crate) fn report_presence(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let presence_in_ladn = presence_in_ladn(ue, env, id);
+    if presence_in_ladn.is_some() && ue.session(id).is_some_and(|session| !session.reports_presence()) {
+        notify_smf(ue, env, id, nsmf::SmContextUpdateData { presence_in_ladn, ..Default::default() });
+    }
+}
+
+/// The SMF has answered that report, or refused it: the UE may have moved since.
+pub(crate) fn presence_reported(ue: &mut UeContext, env: &mut Env<'_>, id: u8, reported: &PresenceState) {
+    if presence_in_ladn(ue, env, id).is_some_and(|presence| presence != *reported) {
+        report_presence(ue, env, id);
+    }
 }
 
 /// Sends the SMF a report, which is retransmitted if the SMF does not answer.
@@ -345,14 +360,23 @@ pub(crate) fn retransmit_report(
     env: &mut Env<'_>,
     id: u8,
     call: CallId,
-    body: nsmf::SmContextUpdateData,
+    mut body: nsmf::SmContextUpdateData,
 ) {
     let most = env.config.max_retransmissions;
-    let Some(session) = ue.session_mut(id).filter(|session| session.last_call == call) else { return };
-    if session.unheard < most {
-        session.unheard += 1;
-        notify_smf(ue, env, id, body);
+    let is_presence = body.is_presence_report();
+    let is_latest = |session: &&mut PduSession| is_presence || session.last_call == call;
+    let Some(session) = ue.session_mut(id).filter(is_latest) else { return };
+    if session.unheard >= most {
+        return;
     }
+    session.unheard += 1;
+    if is_presence {
+        return report_presence(ue, env, id);
+    }
+    if body.presence_in_ladn.is_some() {
+        body.presence_in_ladn = presence_in_ladn(ue, env, id);
+    }
+    notify_smf(ue, env, id, body);
 }
 
 /// Nsmf_PDUSession_UpdateSMContext; `None` if the session has no SM context yet.
@@ -382,8 +406,8 @@ fn update_and_note(
             let before = session.last_call;
             let call = update(ue, env, id, body);
             if let (Some(session), Some(call)) = (ue.session_mut(id), call) {
-                if matches!(purpose, SessionCall::Forward(_)) {
-                    // A message of the UE supersedes no report of the user plane, which the SMF still lacks if it does not answer.
+                if !purpose.is_about_user_plane() {
+                    // It supersedes no report of the user plane, which the SMF still lacks if it does not answer.
                     session.last_call = before;
                 }
                 session.calls.push((call, purpose));
@@ -401,7 +425,12 @@ pub(crate) fn sm_context_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, 
     // The SMF gets the gNB's tunnel, and a document without the SM context is that of no session.
     ue.must_store |= !held.is_empty();
     for (body, purpose) in held {
-        update_and_note(ue, env, id, body, purpose);
+        if body.is_presence_report() {
+            // The UE may have moved since.
+            report_presence(ue, env, id);
+        } else {
+            update_and_note(ue, env, id, body, purpose);
+        }
     }
 }
 
@@ -614,6 +643,24 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
         n2::release_resources(ue, env, id);
     }
     if env.stores_ues && session.sm_context.is_some() {
+        ue.released_sessions.push(session);
+    }
+}
+
+/// Ends a session that another AMF has passed on, and that this one does not take, in one request, which the SMF accepts from this AMF (TS 29.502
+/// 5.2.2.3.12).
+pub(crate) fn release_passed_on(ue: &mut UeContext, env: &mut Env<'_>, session: PduSession) {
+    let Some(context) = &session.sm_context else { return };
+    let body = nsmf::SmContextUpdateData {
+        serving_nf_id: Some(env.config.identity.instance_id),
+        guami: Some(env.config.guami),
+        release: Some(true),
+        cause: Some(nsmf::SmContextCause::RelDueToSliceNotAvailable),
+        ..Default::default()
+    };
+    let sm_context_ref = context.id().to_owned();
+    env.call_without_reply(owner(context), nsmf::UpdateSmContext { sm_context_ref, body });
+    if env.stores_ues {
         ue.released_sessions.push(session);
     }
 }

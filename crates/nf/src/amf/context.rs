@@ -365,7 +365,10 @@ impl UeContext {
         let offered = self.offered.as_mut().filter(|offered| !offered.is_outdated())?;
         let checked = offered.nas.unprotect(pdu).ok()?;
         self.security = self.offered.take().map(|offered| *offered);
-        self.outdated = None;
+        if self.outdated.take().is_some() {
+            // A repeated message may have told it: no SMF knows it.
+            self.location = None;
+        }
         Some(checked)
     }
 
@@ -385,6 +388,13 @@ impl UeContext {
 
     pub fn is_registered(&self) -> bool {
         self.rm == RmState::Registered
+    }
+
+    /// The UE counts as an unauthenticated one no longer.
+    pub fn leave_half_open(&mut self, env: &mut Env<'_>) {
+        if let Some(place) = self.half_open.take() {
+            env.half_open.remove(place);
+        }
     }
 
     /// Whether a request of the UE to another NF is pending: its transaction is not over.

@@ -48,20 +48,20 @@ const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
 const SECURITY: Section = Section { id: 2, name: "security", version: 1 };
 const REGISTRATION: Section = Section { id: 3, name: "registration", version: 1 };
 const SESSIONS: Section = Section { id: 4, name: "sessions", version: 1 };
-const PROCEDURE: Section = Section { id: 5, name: "procedure", version: 1 };
+const PROCEDURE: Section = Section { id: 5, name: "procedure", version: 2 };
 const CONNECTION: Section = Section { id: 6, name: "connection", version: 1 };
 const UNDELIVERED: Section = Section { id: 7, name: "undelivered messages", version: 1 };
 const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
 const MOBILITY: Section = Section { id: 9, name: "mobility", version: 2 };
 const GNB: Section = Section { id: 10, name: "gNB", version: 1 };
 
-const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
+pub(super) const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
 const OFFERED: Section = Section { id: 12, name: "offered security context", version: 1 };
 const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", version: 1 };
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
-const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 1 };
+const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 2 };
 const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
-const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 1 };
+const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 2 };
 const VOICE: Section = Section { id: 18, name: "IMS voice", version: 1 };
 
 /// The sections of a retained security context.
@@ -364,12 +364,20 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
         TRACE => trace.pack(writer),
-        REALLOCATION => reallocation.pack(writer),
+        REALLOCATION => {
+            reallocation.pack(writer);
+            if let Some(origin) = reallocation.as_ref().and_then(|it| it.origin.as_ref()) {
+                origin.sessions.pack(writer);
+            }
+        }
         VOICE => voice.pack(writer),
         RETURNED => returned.pack(writer),
         EMERGENCY => {
             emergency.pack(writer);
             arrival.pack(writer);
+            if let Some(arrival) = arrival {
+                arrival.derived_with.pack(writer);
+            }
         }
         UNDELIVERED => undelivered.pack(writer),
         MOBILITY => {
@@ -479,6 +487,7 @@ fn read(
         SESSIONS => ue.sessions = Pack::unpack(reader)?,
         PROCEDURE => {
             ue.procedure = Pack::unpack(reader)?;
+            // Documents of version 1 do not have it, apart from some that were written before there was a second version.
             if !reader.is_at_end() {
                 ue.in_progress = Some(Pack::unpack(reader)?);
             }
@@ -486,12 +495,21 @@ fn read(
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
         TRACE => ue.trace = Pack::unpack(reader)?,
-        REALLOCATION => ue.reallocation = Pack::unpack(reader)?,
+        REALLOCATION => {
+            ue.reallocation = Pack::unpack(reader)?;
+            let origin = ue.reallocation.as_mut().and_then(|it| it.origin.as_mut());
+            if let Some(origin) = origin.filter(|_| version > 1) {
+                origin.sessions = Pack::unpack(reader)?;
+            }
+        }
         VOICE => ue.voice = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;
             ue.arrival = Pack::unpack(reader)?;
+            if let Some(arrival) = ue.arrival.as_mut().filter(|_| version > 1) {
+                arrival.derived_with = Pack::unpack(reader)?;
+            }
         }
         UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
         MOBILITY => {

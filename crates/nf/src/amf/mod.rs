@@ -321,9 +321,7 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.stop_all(env);
     delivery::fail_all(ue, env);
     consumer::release_all(ue, env);
-    if let Some(place) = ue.half_open.take() {
-        env.half_open.remove(place);
-    }
+    ue.leave_half_open(env);
     retain_security(ue, env);
     if let Some(identity) = ue.identity() {
         env.index.free(&identity, ue.key);

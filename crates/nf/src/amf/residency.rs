@@ -464,6 +464,8 @@ impl Amf {
                     .collect();
                 for id in remote {
                     consumer::deactivate(ue, env, id);
+                    // A report may be lost with the former run, too.
+                    consumer::report_presence(ue, env, id);
                 }
                 ue_context_release::on_idle(ue, env);
             });
@@ -561,6 +563,7 @@ fn next_count(ue: &UeContext) -> Option<u32> {
 
 /// Ends the procedure of a document, with what is known of its result.
 pub(super) fn end_procedure(ue: &mut UeContext) {
+    ue.in_progress = None;
     match std::mem::take(&mut ue.procedure) {
         // The network has ended the registration.
         Procedure::AwaitingDeregistrationAccept(_) => ue.rm = RmState::Deregistered,
@@ -601,7 +604,7 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tr
     subscription_change::repeat(ue);
     ue.timers.clear();
     ue.initial = Initial::default();
-    ue.reallocation.take_if(|it| it.rerouted.is_empty());
+    ue.reallocation = None;
     let own = &config.identity.api_root;
     ue.sessions.retain(|session| session.sm_context.is_some());
     for session in &mut ue.sessions {

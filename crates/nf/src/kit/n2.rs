@@ -2,7 +2,8 @@
 
 use super::{MovedConnection, Passage, SetInstances};
 use bytes::Bytes;
-use pith_types::{AmfUeNgapId, BlockId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_ngap::GlobalRanNodeId;
+use pith_types::{AmfUeNgapId, BlockId, OwnerMap, RanUeNgapId, ShardId, Snssai, Tai};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ pub struct GnbInfo {
     pub name: String,
     /// PLMN and gNB ID of the Global RAN Node ID, `999/70-gnb-000001`.
     pub global_id: String,
-    /// The network of the Global RAN Node ID.
-    pub plmn: Plmn,
+    /// The Global RAN Node ID.
+    pub node: GlobalRanNodeId,
     /// Tracking areas that both the gNB and this AMF serve, with their slices.
     pub supported: Vec<(Tai, Vec<Snssai>)>,
     /// The peer's transport address, for display.

@@ -28,18 +28,27 @@ pub(super) fn on_update(
     reply: PendingReply,
     data: SmContextUpdateData,
 ) -> State {
-    use State as S;
     if data.release == Some(true) {
         let next = release::end_state(state, session, env);
         acknowledge(reply, env.out);
         return next;
     }
-    let leaves = data.presence_in_ladn == Some(PresenceState::OutOfArea)
-        && !matches!(state, S::Abandoned(_) | S::Over);
+    let leaves = data.presence_in_ladn == Some(PresenceState::OutOfArea);
     if leaves && env.config.network(&session.dnn, &session.snssai).is_some_and(|network| network.is_ladn) {
-        acknowledge(reply, env.out);
-        return ladn::left(state, session, env);
+        return ladn::on_left(state, session, env, reply, data);
     }
+    serve(state, session, env, reply, data)
+}
+
+/// Serves an update of a UE that may have the session where it is.
+pub(super) fn serve(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    data: SmContextUpdateData,
+) -> State {
+    use State as S;
     match state {
         S::AwaitingUplinkSwitch(state) => state.on_update(session, env, reply, data),
         S::AwaitingResourceRelease(state) => state.on_update(session, env, reply, data),
@@ -526,6 +535,6 @@ pub(super) fn await_gnb(
 }
 
 /// Answers with 204 (no content).
-fn acknowledge(reply: PendingReply, out: &mut Outbox) {
+pub(super) fn acknowledge(reply: PendingReply, out: &mut Outbox) {
     reply.answer(Response::NoContent, out);
 }

@@ -153,6 +153,9 @@ section! {
         integrity: Vec<Integrity> = vec![Integrity::Nia2, Integrity::Nia1, Integrity::Nia3],
         /// Ciphering: nea1, nea2, nea3 as above. nea0 (none) leaves NAS readable: only for tests.
         ciphering: Vec<Ciphering> = vec![Ciphering::Nea2, Ciphering::Nea1, Ciphering::Nea3],
+        /// Give another AMF at which a UE registers, or to which it is handed over, a key that is derived from the UE's K_AMF, not K_AMF
+        /// itself (TS 33.501 6.9.2.3.3, 6.9.3): messages from before stay secret. A registration then has a security mode control.
+        derive_k_amf: bool = false,
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
 };
 use pith_datapath::{FirewallRule, NetworkPolicy, UePool};
 use pith_nas::ie::EmergencyNumberList;
+use pith_ngap::is_amf_name;
 use pith_types::{Snssai, five_qi};
 use pith_upf::contract::{AddressRange, Direction};
 use std::collections::HashSet;
@@ -75,8 +76,9 @@ impl Findings {
 
     fn amf(&mut self, config: &Config) {
         let amf = &config.amf;
-        let printable = |name: &str| (1..=150).contains(&name.len()) && name.is_ascii();
-        self.require(printable(&amf.name), "amf.name", "a name must have 1 to 150 ASCII characters");
+        let sentence =
+            "a name has 1 to 150 letters, digits, spaces and characters of '()+,-./:=?, as NGAP has it";
+        self.require(is_amf_name(&amf.name), "amf.name", sentence);
         self.require(amf.set <= 1023, "amf.set", "an AMF Set ID must be 0 to 1023");
         self.require(amf.pointer <= 63, "amf.pointer", "an AMF Pointer must be 0 to 63");
         let most = (1000..=1 << 24).contains(&amf.max_ues);
@@ -536,6 +538,7 @@ mod tests {
             ("network: {plmns: [999/70, 999/70]}", "twice"),
             ("home_network_keys: [{id: 0, profile: a, private_key_file: k}]", "from 1 to 255"),
             ("amf: {name: ''}", "1 to 150"),
+            ("amf: {name: amf_1}", "1 to 150"),
             ("amf: {n2: {sctp: raw, addresses: [10.0.0.1, 10.0.1.1]}}", "needs the kernel's SCTP"),
             ("amf: {n2: {addresses: [0.0.0.0, 10.0.1.1]}}", "list no other address"),
             ("amf: {n2: {associations_per_address: 0}}", "1 to 16384"),

@@ -156,6 +156,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.plmns = plmns.map(|plmn| ServedPlmn { plmn: *plmn, slices: slices.clone() }).collect();
     amf.integrity = config.amf.security.integrity.iter().map(integrity).collect();
     amf.ciphering = config.amf.security.ciphering.iter().map(ciphering).collect();
+    amf.derives_k_amf = config.amf.security.derive_k_amf;
     let part = config.amf.max_ues.div_ceil(config.shards() as u32);
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());
     amf.shares_blocks = config.set.is_used();

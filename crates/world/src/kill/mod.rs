@@ -136,6 +136,7 @@ impl Kill {
             oauth2: needs_amfs,
             ciphering: ciphers[dice.index(2)],
             other_ciphering: None,
+            derives_k_amf: false,
             reallocates: false,
             residency: self.residency,
             store_latency: None,

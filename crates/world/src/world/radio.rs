@@ -238,7 +238,8 @@ impl World {
         self.record("AMF", name(ue), nas_name(&nas));
         let supi = self.ues[ue].subscriber.supi.to_string();
         let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
-        self.watch.downlink_nas(ue, (connection.0.into(), keys), &nas);
+        let derives = self.plan.derives_k_amf.then_some(gnb);
+        self.watch.downlink_nas(ue, connection.0.into(), (keys, derives), &nas);
         self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
 

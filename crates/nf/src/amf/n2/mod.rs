@@ -482,9 +482,13 @@ pub(in crate::amf) const MAX_RADIO_CAPABILITY: usize = 64 << 10;
 /// a gNB obtains it from the UE with AS security (TS 38.331 5.6.1.2). So an unauthenticated context costs no memory for it.
 fn radio_capability(ue: &mut UeContext, env: &mut Env<'_>, message: UeRadioCapabilityInfoIndication) {
     let Some(capability) = message.ue_radio_capability else { return };
-    if ue.half_open.is_some() || ue.security.is_none() || capability.len() > MAX_RADIO_CAPABILITY {
+    if ue.security.is_none() || capability.len() > MAX_RADIO_CAPABILITY {
         let octets = capability.len();
         return env.out.log(Level::Debug, || format!("{}: {octets} octets of capability ignored", ue.name()));
+    }
+    if let Some(place) = ue.half_open {
+        // Another AMF has passed it on with its keys, and it has sent nothing yet.
+        env.half_open.grow(place, capability.len());
     }
     ue.radio_capability = Some(capability.into());
 }

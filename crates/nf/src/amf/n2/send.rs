@@ -165,6 +165,8 @@ pub(crate) fn initial_context_setup_request(
 pub(crate) struct HandoverContent {
     pub cause: Option<Cause>,
     pub next_hop: NextHop,
+    /// K_NG-RAN* is derived from the first K_gNB of another K_AMF (New Security Context Indicator).
+    pub has_new_k_amf: bool,
     pub nas_container: Option<Vec<u8>>,
     pub sessions: Vec<HandoverItem>,
     pub source_to_target: Vec<u8>,
@@ -181,7 +183,7 @@ pub(crate) fn handover_request(ue: &mut UeContext, env: &mut Env<'_>, key: Key, 
         ue_ambr: ue.ambr().unwrap_or(UNLIMITED),
         security_capabilities: security::ngap_capabilities(&context.capability),
         security_context: (&content.next_hop).into(),
-        new_security_context: None,
+        new_security_context: content.has_new_k_amf.then_some(()),
         nas_container: content.nas_container,
         sessions: content.sessions,
         allowed_nssai: ue.slices.allowed.clone(),

@@ -3,7 +3,7 @@
 use super::deregistration::notified;
 use super::emergency;
 use super::handover_between_amfs::target_config;
-use super::world::{Phone, World, config};
+use super::world::{Phone, World, config, k_amf_of};
 use crate::amf::AmfConfig;
 use crate::kit::{Input, Target, Timer};
 use crate::testing::client;
@@ -447,7 +447,7 @@ fn an_amf_to_which_the_phone_returns_announces_itself() {
 fn an_unusable_context_is_reported_as_not_transferred() {
     type Change = fn(&mut namf::UeContext);
     let changes: [Change; 3] = [
-        |context| context.seaf_data.as_mut().unwrap().key_amf_h_derivation_ind = Some(true),
+        |context| context.seaf_data.as_mut().unwrap().key_amf_change_ind = Some(true),
         |context| context.session_context_list[0].pdu_session_id = 200,
         |context| {
             let twice = context.session_context_list[0].clone();
@@ -528,4 +528,71 @@ fn a_phone_that_does_not_complete_its_registration_is_not_kept_for_long() {
     new.expire(Timer::ImplicitDeregistration);
     assert!(new.take_ladder().contains("smf  <- ReleaseSmContext"));
     new.assert_empty();
+}
+
+/// A UE that registers at another AMF, which has got its context by the policy of the old one.
+fn with_derived_key() -> (World, World, Phone, Box<namf::UeContext>) {
+    let (mut old, mut phone) = (World::with(AmfConfig { derives_k_amf: true, ..config() }), Phone::default());
+    phone.register(&mut old);
+    phone.establish(&mut old, 5);
+    phone.release(&mut old);
+    old.take_ladder();
+    let mut new = World::with(target_config());
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    let (tag, _, request) = new.calls.pop().unwrap();
+    let reply = old.request(request);
+    let Ok(Response::UeContextTransferred(transferred)) = &reply else { panic!("{reply:?}") };
+    let context = Box::new(transferred.ue_context.clone());
+    new.reply(tag, reply);
+    (old, new, phone, context)
+}
+
+/// Horizontal derivation (TS 33.501 6.9.3): the new AMF does not get K_AMF, and needs no authentication.
+#[test]
+fn the_ue_takes_the_key_that_its_former_amf_has_derived() {
+    let (mut old, mut new, mut phone, context) = with_derived_key();
+    let seaf = context.seaf_data.unwrap();
+    assert_eq!((seaf.key_amf_h_derivation_ind, seaf.key_amf_change_ind), (Some(true), None));
+    assert_eq!(seaf.key_amf.key_type, namf::KeyAmfType::Kprimeamf);
+    assert_ne!(seaf.key_amf.octets(), Some(*k_amf_of(&phone.supi).as_bytes()));
+    let GmmMessage::SecurityModeCommand(command) = phone.receive(&mut new) else { panic!() };
+    let information = command.additional_security_information.unwrap();
+    assert!(information.horizontal_derivation && information.retransmit_initial_nas_message);
+    assert!(!old.take_ladder().contains("RegistrationStatusUpdate"), "not before the UE has the key");
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let complete = phone.security_mode_complete(request);
+    phone.send_pdu(&mut new, complete);
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    phone.accepted(&mut new);
+    phone.send(&mut new, RegistrationComplete::new());
+    assert_eq!((new.amf.audit().registered, new.amf.audit().sessions), (1, 1));
+    assert!(!new.take_ladder().contains("ausf"));
+    old.assert_empty();
+}
+
+/// The old AMF goes on with the UE's key.
+#[test]
+fn a_ue_that_does_not_take_the_derived_key_stays_with_its_former_amf() {
+    let (old, mut new, mut phone, _) = with_derived_key();
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut new) else { panic!() };
+    for _ in 0..5 {
+        new.expire(Timer::T3560);
+    }
+    phone.released(&mut new);
+    assert!(!new.take_ladder().contains("SmContext"));
+    new.assert_empty();
+    assert_eq!((old.amf.audit().registered, old.amf.audit().sessions), (1, 1));
+}
+
+#[test]
+fn the_shards_of_an_amf_give_each_other_the_key_itself() {
+    let (mut old, mut phone) = (World::with(AmfConfig { derives_k_amf: true, ..config() }), Phone::default());
+    phone.register(&mut old);
+    phone.release(&mut old);
+    let tag = crate::kit::Tag::new(1, 1);
+    old.caller = crate::kit::Caller::Shard { shard: 3, nf: crate::kit::Nf::Amf, tag };
+    let mut new = World::with(second());
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    assert!(matches!(phone.receive(&mut new), GmmMessage::RegistrationAccept(_)));
 }

@@ -8,11 +8,12 @@ use crate::kit::{
     Timer, TimerKey,
 };
 use pith_crypto::kdf;
-use pith_crypto::keys::{KSeaf, Rand, ResStar};
+use pith_crypto::keys::{KAmf, KSeaf, Rand, ResStar};
+use pith_crypto::nas::Direction;
 use pith_nas::ie::*;
 use pith_nas::security::{Algorithms, Connection};
 use pith_nas::{GmmMessage, NasSecurity, Role, SecurityHeaderType, gmm};
-use pith_ngap::{Message, UserLocation};
+use pith_ngap::{GlobalRanNodeId, Message, UserLocation};
 use pith_sbi::common::{NfInstanceId, SupportedFeatures};
 use pith_sbi::nausf_ueauthentication::{
     AuthData, AuthResult, Av5gAka, ConfirmationDataResponse, UeAuthenticationCtx,
@@ -127,7 +128,7 @@ impl World {
             name: String::new(),
             // The name of the first one is in documents of earlier versions.
             global_id: if gnb == GNB { "999/70-gnb-1".into() } else { format!("999/70-gnb-{:08x}", gnb.0) },
-            plmn: tai().plmn_id,
+            node: GlobalRanNodeId::Gnb { plmn: tai().plmn_id, id: gnb.0 as u32, bits: 32 },
             supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
             peer: String::new(),
             host: std::net::Ipv4Addr::from(0xc000_0200 + gnb.0 as u32).into(),
@@ -571,11 +572,23 @@ impl Phone {
             integrity: command.algorithms.integrity.try_into().unwrap(),
             ciphering: command.algorithms.ciphering.try_into().unwrap(),
         };
-        let mut security = security_of(&self.supi, algorithms);
+        let information = command.additional_security_information.unwrap_or_default();
+        let mut security = if information.horizontal_derivation {
+            self.derived(algorithms)
+        } else {
+            security_of(&self.supi, algorithms)
+        };
         let plain = security.unprotect(pdu).expect("the AMF has the key").plain;
         self.security = Some(security);
         self.ng_ksi = command.ng_ksi;
         plain
+    }
+
+    /// The context after the horizontal derivation of K_AMF, with the COUNT of its last message.
+    fn derived(&self, algorithms: Algorithms) -> NasSecurity {
+        let next = self.security.as_ref().and_then(NasSecurity::next_to_send).unwrap();
+        let k_amf = kdf::k_amf_prime(&k_amf_of(&self.supi), Direction::Uplink, next.value() - 1);
+        security_with(&k_amf, algorithms)
     }
 
     /// Answers SECURITY MODE COMMAND with the complete registration request.
@@ -700,13 +713,22 @@ pub use pith_sbi::namf_communication::NgapIeType as NgapIe;
 
 /// The UE's security context of that subscriber.
 pub fn security_of(supi: &Supi, algorithms: Algorithms) -> NasSecurity {
-    let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0]);
+    security_with(&k_amf_of(supi), algorithms)
+}
+
+/// K_AMF of that subscriber.
+pub fn k_amf_of(supi: &Supi) -> KAmf {
+    kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0])
+}
+
+/// The UE's security context with that K_AMF, whose COUNTs begin.
+pub fn security_with(k_amf: &KAmf, algorithms: Algorithms) -> NasSecurity {
     NasSecurity::new(
         Role::Ue,
         Connection::ThreeGpp,
         algorithms,
-        kdf::k_nas_int(&k_amf, algorithms.integrity),
-        kdf::k_nas_enc(&k_amf, algorithms.ciphering),
+        kdf::k_nas_int(k_amf, algorithms.integrity),
+        kdf::k_nas_enc(k_amf, algorithms.ciphering),
     )
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fabric::{Keeps, MoveError, TakeOver};
 use crate::kit::{Fate, GnbHandle, GnbInfo, N2Effect, N2Input, Passage, PassedBlock, StoredKey};
+use pith_ngap::GlobalRanNodeId;
 use pith_types::{BlockId, BlockMove, ContextId};
 use std::sync::Mutex;
 
@@ -169,7 +170,7 @@ fn callers_of_lost_requests_are_answered_and_gnbs_are_connected_again() {
     let info = Arc::new(GnbInfo {
         name: String::new(),
         global_id: "999/70-gnb-1".into(),
-        plmn: plmn(),
+        node: GlobalRanNodeId::Gnb { plmn: plmn(), id: 1, bits: 32 },
         supported: Vec::new(),
         peer: String::new(),
         host: std::net::Ipv4Addr::LOCALHOST.into(),

@@ -4,11 +4,11 @@ use super::admission::share_of;
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe};
 use pith_ngap::{
-    Cause, CauseMisc, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
-    NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure,
-    ResetScope, TimeToWait,
+    Cause, CauseMisc, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure,
+    NgSetupRequest, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
+    RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
-use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -60,7 +60,7 @@ impl N2Gateway {
                 return self.refuse_setup(gnb, who, mismatch.cause(), &why);
             }
         };
-        let info = Arc::new(self.info(gnb, &who, request.global_ran_node_id.plmn(), supported));
+        let info = Arc::new(self.info(gnb, &who, request.global_ran_node_id, supported));
         let again = self.is_set_up(gnb);
         self.supersede(gnb, &info.global_id);
         self.remember(gnb, &info);
@@ -243,14 +243,14 @@ impl N2Gateway {
         &self,
         gnb: GnbHandle,
         who: &NodeName<'_>,
-        plmn: Plmn,
+        node: GlobalRanNodeId,
         supported: Vec<(Tai, Vec<Snssai>)>,
     ) -> GnbInfo {
         let peer = self.associations.get(&gnb).map(|association| association.peer);
         let host = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| share_of(peer.ip()));
         let name = if who.name.is_empty() { who.global_id.to_owned() } else { printable(who.name) };
         let peer = peer.map(|peer| peer.to_string()).unwrap_or_default();
-        GnbInfo { name, global_id: who.global_id.to_owned(), plmn, supported, peer, host }
+        GnbInfo { name, global_id: who.global_id.to_owned(), node, supported, peer, host }
     }
 
     /// The gNB has no UEs.

@@ -205,4 +205,5 @@ pack_enum!(Timer {
     33 => ChangedSubscribers,
     34 => WithdrawnHandover,
     35 => TransferredContext,
+    36 => ReroutedMessage,
 });

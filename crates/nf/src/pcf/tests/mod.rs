@@ -230,6 +230,11 @@ fn document(ask: fn(&mut Bench<Pcf>) -> Seen) -> Vec<u8> {
 }
 
 #[test]
+fn shared_documents_have_room_for_each_section() {
+    crate::testing::check_sections(crate::pcf::document::SECTIONS);
+}
+
+#[test]
 fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
     let written = [
         ("pcf-access", document(ask_access)),

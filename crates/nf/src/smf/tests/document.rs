@@ -20,6 +20,11 @@ fn only(world: &World) -> Vec<u8> {
 }
 
 #[test]
+fn shared_documents_have_room_for_each_section() {
+    crate::testing::check_sections(crate::smf::context::document::SECTIONS);
+}
+
+#[test]
 fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
     let world = super::branching::branched();
     let flows = super::flows::awaiting_complete();

@@ -48,7 +48,11 @@ pack_struct!(AwaitingSliceSelection { attempt, call });
 pack_struct!(AwaitingPolicyAssociation { attempt, call });
 
 /// Nudm_UECM_Registration (step 14a); the UDM notifies the AMF that was registered before.
-pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+pub(in crate::amf::procedure) fn register_in_udm(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+) -> RegistrationStep {
     let call = consumer::register_in_udm(ue, env, attempt.kind()).ok_or(RegistrationError::NoIdentity)?;
     let next = AwaitingUecmRegistration { attempt, call };
     Ok(Step::waiting(Procedure::AwaitingUecmRegistration(next), Nf::Udm))
