@@ -6,6 +6,7 @@ use crate::sctp::SctpError;
 use crate::shard::shard_queue;
 use crate::work_queue::UnstartedQueue;
 use pith_nf::gateway::n2::N2Config;
+use pith_nf::kit::TnlaBinding;
 use pith_types::{BlockOwner, Guami, InstanceId, OwnerMap, Plmn, Snssai};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -160,7 +161,7 @@ impl Scene {
     /// An AMF sends a PDU of 100 octets to a gNB.
     fn send(&mut self, association: AssociationId, stream: u16) {
         let (gnb, pdu) = (GnbHandle(association.to_u64()), Bytes::from_static(&[0; 100]));
-        self.edge.message(EdgeMessage::N2(N2Effect::Send { gnb, stream, pdu }));
+        self.edge.message(EdgeMessage::N2(N2Effect::Send { gnb, binding: TnlaBinding::unbound(stream), pdu }));
     }
 
     /// The gNB reads again: all send buffers have room.
@@ -183,6 +184,7 @@ fn gateway() -> N2Gateway {
         shards: 2,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+        endpoints: Vec::new(),
         setup_wait: Duration::ZERO,
     })
 }

@@ -339,7 +339,7 @@ mod random {
             let connection = connections.get(key);
             let document = pack(&ue, connection, gnbs).unwrap();
             let unpacked = unpack(document.octets(), (ue.key, ue.id), gnbs).unwrap();
-            prop_assert_eq!(unpacked.connection.as_ref().map(|it| (it.ran_id, it.stream)), Some((RanUeNgapId(ran), 3)));
+            prop_assert_eq!(unpacked.connection.as_ref().map(|it| (it.ran_id, it.binding.stream)), Some((RanUeNgapId(ran), 3)));
             let again = pack(&unpacked.ue, connection, gnbs).unwrap();
             prop_assert_eq!(again.octets(), document.octets());
             let (a, b) = (&ue, &unpacked.ue);
