@@ -52,7 +52,8 @@ pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
     HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport, PagingDRX as PagingDrx,
     PrivacyIndicator, RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState,
-    TNLAssociationUsage as TnlAssociationUsage, TimeToWait, TraceDepth, UERetentionInformation as UeRetentionInformation,
+    TNLAssociationUsage as TnlAssociationUsage, TimeToWait, TraceDepth,
+    UERetentionInformation as UeRetentionInformation,
 };
 pub use paging::Paging;
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};
@@ -63,7 +64,8 @@ pub use pdu_session::{
 };
 pub use peek::{Peek, peek};
 pub use tnla::{
-    AmfTnlaToAdd, AmfTnlaToRemove, AmfTnlaToUpdate, CpTransportLayer, FailedTnla, NGAP_PORT, RanTnlAssociation,
+    AmfTnlaToAdd, AmfTnlaToRemove, AmfTnlaToUpdate, CpTransportLayer, FailedTnla, NGAP_PORT,
+    RanTnlAssociation,
 };
 pub use trace::{
     CellTrafficTrace, CollectionEntity, DeactivateTrace, NgRanTraceId, NrCgi, TraceActivation,

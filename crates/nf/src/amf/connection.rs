@@ -310,7 +310,8 @@ mod tests {
         let mut ids = std::collections::HashSet::new();
         let block = BlockId::new(5).unwrap();
         for ran in 0..1000 {
-            let key = connections.open(block, (GnbHandle(1), TnlaBinding::unbound(0)), RanUeNgapId(ran)).unwrap();
+            let key =
+                connections.open(block, (GnbHandle(1), TnlaBinding::unbound(0)), RanUeNgapId(ran)).unwrap();
             let id = connections.get(key).unwrap().id;
             assert!(ids.insert(id), "{id:?} was given twice");
             assert_eq!(id.block(), block);
@@ -329,7 +330,8 @@ mod tests {
         let block = BlockId::new(5).unwrap();
         let mut open = |last: Option<u32>, ran| {
             connections.last = last.unwrap_or(connections.last);
-            let key = connections.open(block, (GnbHandle(1), TnlaBinding::unbound(0)), RanUeNgapId(ran)).unwrap();
+            let key =
+                connections.open(block, (GnbHandle(1), TnlaBinding::unbound(0)), RanUeNgapId(ran)).unwrap();
             connections.get(key).unwrap().id.own()
         };
         let order = NumberOrder::new(1);

@@ -146,10 +146,7 @@ convert_ends!(
     FailedTnla,
     TNLAssociationList,
     TNLAssociationItem,
-    |w| Ok(FailedTnla {
-        endpoint: read_end(&w.tnl_association_address)?,
-        cause: Read::read(w.cause)?
-    }),
+    |w| Ok(FailedTnla { endpoint: read_end(&w.tnl_association_address)?, cause: Read::read(w.cause)? }),
     |own| wire::TNLAssociationItem::new(write_end(&own.endpoint), own.cause.write(), None)
 );
 convert_ends!(

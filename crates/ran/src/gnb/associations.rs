@@ -157,7 +157,8 @@ impl Gnb {
         if let Some(number) = self.links.set_up_over {
             self.links.set_ready(number);
         }
-        let others: Vec<_> = self.links.links.iter().filter(|link| !link.is_ready).map(|it| it.number).collect();
+        let others: Vec<_> =
+            self.links.links.iter().filter(|link| !link.is_ready).map(|it| it.number).collect();
         others.into_iter().for_each(|number| self.join(number));
     }
 
@@ -257,11 +258,16 @@ impl Gnb {
     }
 
     /// UE TNLA BINDING RELEASE REQUEST (TS 38.413 8.13.1): the UE's next message takes another association, if there is one.
-    pub(super) fn receive_binding_release(&mut self, stream: N2Stream, request: &UeTnlaBindingReleaseRequest) {
+    pub(super) fn receive_binding_release(
+        &mut self,
+        stream: N2Stream,
+        request: &UeTnlaBindingReleaseRequest,
+    ) {
         let ids = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let Some(known) = self.check_ids("UeTnlaBindingReleaseRequest", ids.0, ids.1, stream) else { return };
         let left = stream.association;
-        let others: Vec<_> = self.links.ready().map(|link| link.number).filter(|it| Some(*it) != left).collect();
+        let others: Vec<_> =
+            self.links.ready().map(|link| link.number).filter(|it| Some(*it) != left).collect();
         let next = others.get(known.0.0 as usize % others.len().max(1)).copied();
         if let Some(context) = self.contexts.get_mut(&known.0) {
             (context.association, context.amf_stream) = (next, None);
@@ -282,7 +288,8 @@ impl Gnb {
             }
         }
         for removed in update.tnla_to_remove.iter().flatten() {
-            let gone: Vec<_> = self.links.endpoints.extract_if(.., |_, it| *it == removed.endpoint.socket()).collect();
+            let gone: Vec<_> =
+                self.links.endpoints.extract_if(.., |_, it| *it == removed.endpoint.socket()).collect();
             for (association, _) in gone {
                 self.out.push(Output::RemoveAssociation { association });
             }

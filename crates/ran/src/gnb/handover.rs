@@ -198,7 +198,11 @@ impl Gnb {
     }
 
     /// PATH SWITCH REQUEST FAILURE: the UE loses its connection (TS 38.413 8.4.4.3).
-    pub(super) fn receive_path_switch_failure(&mut self, stream: super::N2Stream, message: &PathSwitchRequestFailure) {
+    pub(super) fn receive_path_switch_failure(
+        &mut self,
+        stream: super::N2Stream,
+        message: &PathSwitchRequestFailure,
+    ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         if let Some(known) = self.check_path_switch("PathSwitchRequestFailure", ids, stream) {
             self.release_context(known);

@@ -8,10 +8,10 @@
 //!   | <- NG SETUP FAILURE        |   instead; again after Time To Wait
 //! ```
 
-use super::{Amf, Event, Gnb, NgState, Output, SETUP_PATIENCE, N2Stream};
+use super::{Amf, Event, Gnb, N2Stream, NgState, Output, SETUP_PATIENCE};
 use pith_ngap::{
-    AmfConfigurationUpdate, Cause, CauseRadioNetwork, ErrorIndication,
-    NgSetupFailure, NgSetupResponse, Paging, TimeToWait, UeRetentionInformation,
+    AmfConfigurationUpdate, Cause, CauseRadioNetwork, ErrorIndication, NgSetupFailure, NgSetupResponse,
+    Paging, TimeToWait, UeRetentionInformation,
 };
 use std::time::Duration;
 
@@ -27,7 +27,10 @@ impl Gnb {
     }
 
     pub(super) fn receive_ng_setup_response(&mut self, stream: N2Stream, response: NgSetupResponse) {
-        if self.state == NgState::Up && self.settings.joins_by_ng_setup && !self.links.is_ready(stream.association) {
+        if self.state == NgState::Up
+            && self.settings.joins_by_ng_setup
+            && !self.links.is_ready(stream.association)
+        {
             if response.ue_retention.is_none() {
                 self.violation("TS 38.413 8.7.1.2", "UEs of another association are not retained");
                 self.release_all();

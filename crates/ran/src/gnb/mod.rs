@@ -300,7 +300,12 @@ impl Gnb {
     }
 
     /// Sends ERROR INDICATION (TS 38.413 8.7.5, 10.6).
-    fn indicate_error(&mut self, ids: (Option<AmfUeNgapId>, Option<RanUeNgapId>), cause: Cause, stream: N2Stream) {
+    fn indicate_error(
+        &mut self,
+        ids: (Option<AmfUeNgapId>, Option<RanUeNgapId>),
+        cause: Cause,
+        stream: N2Stream,
+    ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = ids;
         let indication = ErrorIndication {
             amf_ue_ngap_id,

@@ -286,7 +286,11 @@ impl Gnb {
     }
 
     /// HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 8.4.5.2).
-    pub(super) fn receive_cancel_acknowledge(&mut self, stream: super::N2Stream, message: &HandoverCancelAcknowledge) {
+    pub(super) fn receive_cancel_acknowledge(
+        &mut self,
+        stream: super::N2Stream,
+        message: &HandoverCancelAcknowledge,
+    ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         // No state depends on it.
         let _ = self.check_ids("HandoverCancelAcknowledge", ids.0, ids.1, stream);
@@ -336,7 +340,11 @@ impl Gnb {
     }
 
     /// HANDOVER PREPARATION FAILURE: the UE stays (TS 38.413 8.4.1.3).
-    pub(super) fn receive_preparation_failure(&mut self, stream: super::N2Stream, failure: &HandoverPreparationFailure) {
+    pub(super) fn receive_preparation_failure(
+        &mut self,
+        stream: super::N2Stream,
+        failure: &HandoverPreparationFailure,
+    ) {
         let ids = (failure.amf_ue_ngap_id, failure.ran_ue_ngap_id);
         let Some(known) = self.check_ids("HandoverPreparationFailure", ids.0, ids.1, stream) else { return };
         let Some(context) = self.contexts.get_mut(&known.0) else { return };
@@ -368,7 +376,11 @@ impl Gnb {
     }
 
     /// DOWNLINK RAN STATUS TRANSFER: the counts of the source gNB (TS 38.413 8.4.7.2).
-    pub(super) fn receive_status_transfer(&mut self, stream: super::N2Stream, message: &DownlinkRanStatusTransfer) {
+    pub(super) fn receive_status_transfer(
+        &mut self,
+        stream: super::N2Stream,
+        message: &DownlinkRanStatusTransfer,
+    ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         let Some(known) = self.check_ids("DownlinkRanStatusTransfer", ids.0, ids.1, stream) else { return };
         let expected = self.contexts.get(&known.0).map(|context| counts(context.ue));

@@ -76,7 +76,8 @@ fn a_refused_association_tries_again_after_time_to_wait() {
     pair.input(Input::AssociationUp { association: 1, outbound_streams: 8 });
     pair.sent.clear();
     let cause = Cause::Misc(CauseMisc::unspecified);
-    let failure = RanConfigurationUpdateFailure { cause, time_to_wait: Some(TimeToWait::v1s), diagnostics: None };
+    let failure =
+        RanConfigurationUpdateFailure { cause, time_to_wait: Some(TimeToWait::v1s), diagnostics: None };
     pair.give_over(1, 0, &failure.encode().unwrap());
     assert_eq!(pair.events, [Event::JoinRejected(cause)]);
     let due = pair.gnb.next_timeout().unwrap();
@@ -136,8 +137,10 @@ fn endpoints_of_amf_configuration_update_are_added_weighted_and_removed() {
     pair.gnb.note_endpoint(0, socket("10.0.0.5"));
     let update = |add: &[&str], weights: &[(&str, u8)], remove: &[&str]| {
         let add = add.iter().map(|it| AmfTnlaToAdd { endpoint: end(it), usage: None, weight: 9 });
-        let weights = weights.iter().map(|(address, weight)| {
-            AmfTnlaToUpdate { endpoint: end(address), usage: None, weight: Some(*weight) }
+        let weights = weights.iter().map(|(address, weight)| AmfTnlaToUpdate {
+            endpoint: end(address),
+            usage: None,
+            weight: Some(*weight),
         });
         let remove = remove.iter().map(|it| AmfTnlaToRemove { endpoint: end(it), ran: None });
         AmfConfigurationUpdate {

@@ -77,7 +77,8 @@ impl World {
             ran.add_ue(Arc::clone(&settings), setup).unwrap();
         }
         let mut world = Self { ran, core: Core::default(), now: Instant::START, out: Vec::new(), packets: 0 };
-        (0..gnbs as usize).for_each(|gnb| world.handle(Input::N2Up { gnb, association: 0, outbound_streams: 2 }));
+        (0..gnbs as usize)
+            .for_each(|gnb| world.handle(Input::N2Up { gnb, association: 0, outbound_streams: 2 }));
         assert_eq!(world.ran.gnbs_up(), gnbs as usize);
         world
     }
@@ -101,7 +102,11 @@ impl World {
                 match output {
                     Output::N2 { gnb, stream, pdu, .. } => {
                         for pdu in self.core.receive(gnb, &pdu) {
-                            self.ran.handle(self.now, Input::N2 { gnb, association: 0, stream, pdu: &pdu }, &mut self.out);
+                            self.ran.handle(
+                                self.now,
+                                Input::N2 { gnb, association: 0, stream, pdu: &pdu },
+                                &mut self.out,
+                            );
                         }
                         self.deliver_elsewhere();
                     }

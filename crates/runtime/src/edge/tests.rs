@@ -161,7 +161,11 @@ impl Scene {
     /// An AMF sends a PDU of 100 octets to a gNB.
     fn send(&mut self, association: AssociationId, stream: u16) {
         let (gnb, pdu) = (GnbHandle(association.to_u64()), Bytes::from_static(&[0; 100]));
-        self.edge.message(EdgeMessage::N2(N2Effect::Send { gnb, binding: TnlaBinding::unbound(stream), pdu }));
+        self.edge.message(EdgeMessage::N2(N2Effect::Send {
+            gnb,
+            binding: TnlaBinding::unbound(stream),
+            pdu,
+        }));
     }
 
     /// The gNB reads again: all send buffers have room.

@@ -270,13 +270,11 @@ impl N2Gateway {
         let address = association.peer.ip();
         if !self.config.permitted_gnbs.is_empty() {
             // The operator has said which addresses the gNB has.
-            return match self.permitted_addresses(global_id).any(|permitted| permitted == address) {
-                true => Ok(()),
-                false => {
-                    let why = format!("'amf.n2.gnbs' does not permit this gNB ID at {address}");
-                    Err((Cause::Misc(CauseMisc::om_intervention), why))
-                }
-            };
+            if self.permitted_addresses(global_id).any(|permitted| permitted == address) {
+                return Ok(());
+            }
+            let why = format!("'amf.n2.gnbs' does not permit this gNB ID at {address}");
+            return Err((Cause::Misc(CauseMisc::om_intervention), why));
         }
         let other = self.by_global_id.get(global_id).filter(|gnb| association.gnb != Some(**gnb));
         match other.and_then(|other| Some((*other, &self.interfaces.get(other)?.info))) {
@@ -293,7 +291,8 @@ impl N2Gateway {
 
     /// The addresses of a gNB in the list of those that may connect.
     pub(super) fn permitted_addresses(&self, global_id: &str) -> impl Iterator<Item = IpAddr> {
-        let of_gnb = self.config.permitted_gnbs.iter().filter(move |gnb| gnb.id.eq_ignore_ascii_case(global_id));
+        let of_gnb =
+            self.config.permitted_gnbs.iter().filter(move |gnb| gnb.id.eq_ignore_ascii_case(global_id));
         of_gnb.flat_map(|gnb| gnb.addresses.iter().copied())
     }
 

@@ -234,7 +234,8 @@ impl N2Gateway {
         let leaves = weight.is_none_or(|weight| weight == 0);
         for gnb in self.gnbs_in_service() {
             self.update(gnb, AmfChange { capacity: None, endpoints: [(socket, change)].into() });
-            let of_endpoint = |tnla: &Tnla| self.associations.get(tnla).is_some_and(|it| it.local.ip() == address);
+            let of_endpoint =
+                |tnla: &Tnla| self.associations.get(tnla).is_some_and(|it| it.local.ip() == address);
             let concerned: Vec<_> = self.associations_of(gnb).iter().copied().filter(of_endpoint).collect();
             let has_others = concerned.len() < self.associations_of(gnb).len();
             for tnla in concerned.into_iter().filter(|_| leaves && has_others) {

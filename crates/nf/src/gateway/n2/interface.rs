@@ -4,9 +4,9 @@ use super::admission::share_of;
 use super::{N2Gateway, N2GatewayEffect, NgInterface, RanIds};
 use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe, Tnla};
 use pith_ngap::{
-    Cause, CauseMisc, CauseProtocol, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
-    NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure,
-    ResetScope, TimeToWait,
+    Cause, CauseMisc, CauseProtocol, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure,
+    NgSetupRequest, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
+    RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
 use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::BTreeMap;
@@ -90,9 +90,11 @@ impl N2Gateway {
         (known, retains_ues): (Option<GnbHandle>, bool),
     ) -> Result<(), (Cause, String)> {
         let own = self.gnb_of(tnla);
-        if own.is_some_and(|own| known != Some(own) && self.associations_of(own).len() > 1) {
+        // It may begin as another gNB, but not join one, or leave one that goes on.
+        let is_bound = |own| self.associations_of(own).len() > 1 || (retains_ues && known.is_some());
+        if own.is_some_and(|own| known != Some(own) && is_bound(own)) {
             let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
-            return Err((cause, "the association is one of several of another gNB ID".into()));
+            return Err((cause, "the association is that of another gNB ID".into()));
         }
         if known.is_some_and(|known| retains_ues && own != Some(known) && !self.has_room(known)) {
             return Err(too_many());
@@ -159,10 +161,17 @@ impl N2Gateway {
                 let name = self.name(tnla);
                 self.warn(tnla, || format!("RAN Configuration Update of gNB {name} refused: {why}"));
                 self.extend_half_open(tnla);
-                return self.refuse_update(tnla, cause, JOIN_AGAIN_AFTER);
+                let is_early = matches!(cause, Cause::Protocol(_));
+                return self.refuse_update(
+                    tnla,
+                    cause,
+                    if is_early { JOIN_AGAIN_AFTER } else { RETRY_AFTER },
+                );
             }
         };
-        let Some(old) = self.interfaces.get(&gnb).map(|interface| Arc::clone(&interface.info)) else { return };
+        let Some(old) = self.interfaces.get(&gnb).map(|interface| Arc::clone(&interface.info)) else {
+            return;
+        };
         let supported = match update.supported_tas.as_deref().map(|tas| self.common_areas(tas)) {
             None => old.supported.clone(),
             Some(Ok(supported)) => supported,
@@ -180,7 +189,10 @@ impl N2Gateway {
             self.leave_half_open(tnla);
             self.join(tnla, gnb, false);
             let peer = self.associations.get(&tnla).map(|it| it.peer.to_string()).unwrap_or_default();
-            self.event(Level::Info, format!("gNB {} ({}) has a further association, from {peer}", info.name, info.global_id));
+            self.event(
+                Level::Info,
+                format!("gNB {} ({}) has a further association, from {peer}", info.name, info.global_id),
+            );
         }
         self.answer(tnla, RanConfigurationUpdateAcknowledge { diagnostics: None }.encode());
         self.remove_associations(gnb, update.tnla_to_remove.as_deref().unwrap_or_default());

@@ -473,7 +473,10 @@ impl N2Gateway {
             }
             None => {
                 let name = self.name_of(gnb);
-                self.event(Level::Warn, format!("gNB {name} has lost the association with {peer}, and has others"));
+                self.event(
+                    Level::Warn,
+                    format!("gNB {name} has lost the association with {peer}, and has others"),
+                );
             }
         }
     }

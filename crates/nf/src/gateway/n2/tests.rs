@@ -43,7 +43,9 @@ pub(super) fn gateway() -> N2Gateway {
 
 pub(super) fn up(gateway: &mut N2Gateway, gnb: GnbHandle, peer: &str) -> Vec<N2GatewayEffect> {
     let peer = peer.parse().unwrap();
-    gateway.handle(N2GatewayInput::Up { tnla: Tnla(gnb.0), peer, local: local(), alternatives: Vec::new() }).collect()
+    gateway
+        .handle(N2GatewayInput::Up { tnla: Tnla(gnb.0), peer, local: local(), alternatives: Vec::new() })
+        .collect()
 }
 
 pub(super) fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
@@ -207,8 +209,9 @@ fn ng_setup_on_a_new_association_ends_the_gnbs_earlier_one() {
     let anew = GnbHandle(8);
     up(&mut gateway, anew, "10.0.0.2:40000");
     let pdu = setup_request("999/70", 1, 1).into();
-    let effects: Vec<_> =
-        gateway.handle(N2GatewayInput::Message { tnla: Tnla(anew.0), stream: 0, ppid: NGAP_PPID, pdu }).collect();
+    let effects: Vec<_> = gateway
+        .handle(N2GatewayInput::Message { tnla: Tnla(anew.0), stream: 0, ppid: NGAP_PPID, pdu })
+        .collect();
     let down = |effect: &&N2GatewayEffect| {
         matches!(effect, N2GatewayEffect::ToShard { input: N2Input::GnbDown { gnb: GNB }, .. })
     };
@@ -261,7 +264,12 @@ fn a_gnb_may_reconnect_from_its_alternative_address_but_not_claim_a_foreign_one(
     gateway.handle(N2GatewayInput::Up { tnla: Tnla(one.0), peer, local: local(), alternatives });
     receive_from(&mut gateway, one, request());
     let peer = "10.0.0.66:38412".parse().unwrap();
-    gateway.handle(N2GatewayInput::Up { tnla: Tnla(other.0), peer, local: local(), alternatives: addresses(&["10.0.1.2"]) });
+    gateway.handle(N2GatewayInput::Up {
+        tnla: Tnla(other.0),
+        peer,
+        local: local(),
+        alternatives: addresses(&["10.0.1.2"]),
+    });
     refusal(&mut gateway, other, request());
     up(&mut gateway, GnbHandle(10), "10.0.2.2:38412");
     let effects = receive_from(&mut gateway, GnbHandle(10), request());
@@ -285,7 +293,8 @@ fn with_a_list_only_permitted_gnbs_connect() {
     assert!(matches!(answer(&effects), Message::NgSetupResponse(_)));
     let stranger = GnbHandle(9);
     assert!(
-        up(&mut gateway, stranger, "10.0.0.66:38412").contains(&N2GatewayEffect::Close { tnla: Tnla(stranger.0) })
+        up(&mut gateway, stranger, "10.0.0.66:38412")
+            .contains(&N2GatewayEffect::Close { tnla: Tnla(stranger.0) })
     );
 }
 
@@ -700,7 +709,12 @@ pub(super) fn waiting(retains_ues: bool) -> (N2Gateway, Vec<N2GatewayEffect>) {
     (gateway, effects)
 }
 
-pub(super) fn answer_setup(gateway: &mut N2Gateway, shard: u8, kept: u32, ended: u32) -> Vec<N2GatewayEffect> {
+pub(super) fn answer_setup(
+    gateway: &mut N2Gateway,
+    shard: u8,
+    kept: u32,
+    ended: u32,
+) -> Vec<N2GatewayEffect> {
     let id = |number| (AmfUeNgapId::new(block(shard), number), RanUeNgapId(u32::from(shard) * 100 + number));
     let connections = crate::kit::RetainedConnections {
         kept: (1..=kept).map(id).collect(),
@@ -788,8 +802,13 @@ fn a_gnb_that_leaves_during_ng_setup_is_forgotten() {
 #[test]
 fn messages_of_shards_follow_ng_setup_response() {
     let (mut gateway, _) = waiting(false);
-    let page =
-        || N2GatewayInput::Shard(N2Effect::Send { gnb: GNB, binding: TnlaBinding::unbound(0), pdu: Bytes::from_static(b"page") });
+    let page = || {
+        N2GatewayInput::Shard(N2Effect::Send {
+            gnb: GNB,
+            binding: TnlaBinding::unbound(0),
+            pdu: Bytes::from_static(b"page"),
+        })
+    };
     assert_eq!(gateway.handle(page()).count(), 0, "the gNB is not set up");
     answer_setup(&mut gateway, 0, 0, 0);
     assert_eq!(sent(&answer_setup(&mut gateway, 1, 0, 0)).len(), 1, "NG SETUP RESPONSE");

@@ -57,7 +57,7 @@ impl N2Gateway {
 
     /// The associations of a gNB.
     pub fn associations_of(&self, gnb: GnbHandle) -> &[Tnla] {
-        self.interfaces.get(&gnb).map_or(&[], |interface| &interface.associations)
+        self.interfaces.get(&gnb).map(|interface| interface.associations.as_slice()).unwrap_or_default()
     }
 
     /// The addresses of gNB and AMF, for each association of a gNB.
@@ -84,7 +84,8 @@ impl N2Gateway {
         let is_of_ue = binding.stream != NON_UE_STREAM || binding.tnla.is_some();
         let leaves = |tnla: &Tnla| self.associations.get(tnla).is_none_or(|it| it.is_leaving);
         let is_fit = |tnla: &&Tnla| {
-            self.endpoint_of(**tnla).is_none_or(|it| permits(it.usage, is_of_ue) && it.weight.is_some_and(|weight| weight > 0))
+            self.endpoint_of(**tnla)
+                .is_none_or(|it| permits(it.usage, is_of_ue) && it.weight.is_some_and(|weight| weight > 0))
         };
         let good = || all.iter().filter(|tnla| !in_doubt(tnla) && !leaves(tnla));
         let mut candidates: Vec<Tnla> = good().filter(is_fit).copied().collect();
@@ -103,10 +104,11 @@ impl N2Gateway {
 
     /// The association at the stream's place in the row of the weights.
     fn by_weight(&self, candidates: &[Tnla], stream: u16) -> Option<Tnla> {
-        let weight = |tnla: Tnla| u32::from(self.endpoint_of(tnla).and_then(|it| it.weight).unwrap_or(255).max(1));
+        let weight =
+            |tnla: Tnla| u32::from(self.endpoint_of(tnla).and_then(|it| it.weight).unwrap_or(255).max(1));
         let total: u32 = candidates.iter().map(|tnla| weight(*tnla)).sum();
         // Neighbouring streams are far apart in the row (Fibonacci hashing).
-        let mut place = u32::from(stream.wrapping_mul(40_503)) * total >> 16;
+        let mut place = (u32::from(stream.wrapping_mul(40_503)) * total) >> 16;
         for tnla in candidates {
             let Some(rest) = place.checked_sub(weight(*tnla)) else { return Some(*tnla) };
             place = rest;
@@ -188,6 +190,6 @@ fn permits(usage: TnlAssociationUsage, is_of_ue: bool) -> bool {
     match usage {
         TnlAssociationUsage::ue => is_of_ue,
         TnlAssociationUsage::non_ue => !is_of_ue,
-        TnlAssociationUsage::both => true,
+        _ => true,
     }
 }

@@ -4,9 +4,9 @@ use super::tests::*;
 use super::*;
 use crate::testing::block;
 use pith_ngap::{
-    AmfConfigurationUpdateAcknowledge, CauseMisc, CauseTransport, CpTransportLayer, FailedTnla, GlobalRanNodeId,
-    NgReset, RanConfigurationUpdate, RanTnlAssociation, ResetScope, TimeToWait, TnlAssociationUsage,
-    UeRetentionInformation,
+    AmfConfigurationUpdateAcknowledge, CauseMisc, CauseTransport, CpTransportLayer, FailedTnla,
+    GlobalRanNodeId, NgReset, RanConfigurationUpdate, RanTnlAssociation, ResetScope, TimeToWait,
+    TnlAssociationUsage, UeRetentionInformation,
 };
 
 /// The gNB's second association, and a third one.
@@ -81,7 +81,8 @@ fn an_association_joins_its_gnb_by_ran_configuration_update() {
     assert_eq!(gateway.associations_of(GNB), [tnla(GNB), tnla(SECOND)]);
     let id = AmfUeNgapId::new(block(1), 5).value();
     let effects = receive_from(&mut gateway, SECOND, uplink(id));
-    let [N2GatewayEffect::ToShard { shard: ShardId(1), input: N2Input::Pdu { gnb, binding, .. } }] = &effects[..]
+    let [N2GatewayEffect::ToShard { shard: ShardId(1), input: N2Input::Pdu { gnb, binding, .. } }] =
+        &effects[..]
     else {
         panic!("{effects:?}")
     };
@@ -137,17 +138,28 @@ fn a_gnb_joins_after_ng_setup_only() {
     let mut gateway = gateway();
     let (cause, wait) = refused(&receive(&mut gateway, update(1, &[])));
     assert_eq!(cause, Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state));
-    assert_eq!(wait, Some(TimeToWait::v1s), "its NG SETUP REQUEST may be in transit over another association");
+    assert_eq!(
+        wait,
+        Some(TimeToWait::v1s),
+        "its NG SETUP REQUEST may be in transit over another association"
+    );
     receive(&mut gateway, setup_request("999/70", 1, 1));
     let (cause, _) = refused(&receive(&mut gateway, update(2, &[])));
-    assert_eq!(cause, Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state), "of another gNB");
+    assert_eq!(
+        cause,
+        Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state),
+        "of another gNB"
+    );
 }
 
 #[test]
 fn an_association_from_another_address_does_not_join() {
     let mut gateway = joined();
     up_at(&mut gateway, THIRD, "10.0.0.66:38412", "10.0.0.5:38412");
-    assert_eq!(refused(&receive_from(&mut gateway, THIRD, update(1, &[]))).0, Cause::Misc(CauseMisc::unspecified));
+    assert_eq!(
+        refused(&receive_from(&mut gateway, THIRD, update(1, &[]))).0,
+        Cause::Misc(CauseMisc::unspecified)
+    );
     let retains = Some(UeRetentionInformation::ues_retained);
     let (cause, text) = refusal(&mut gateway, THIRD, setup_request_with("999/70", 1, 1, retains));
     assert_eq!(cause, Cause::Misc(CauseMisc::unspecified));
@@ -283,7 +295,9 @@ fn a_gnb_removes_associations_of_its_own_only() {
 #[test]
 fn an_association_of_several_does_not_become_another_gnbs() {
     let mut gateway = joined();
-    let Ok(Message::NgSetupRequest(mut request)) = Message::decode(&setup_request("999/70", 1, 1)) else { panic!() };
+    let Ok(Message::NgSetupRequest(mut request)) = Message::decode(&setup_request("999/70", 1, 1)) else {
+        panic!()
+    };
     request.global_ran_node_id = GlobalRanNodeId::Gnb { plmn: plmn(), id: 9, bits: 24 };
     let (cause, _) = refusal(&mut gateway, SECOND, request.encode().unwrap());
     assert_eq!(cause, Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state));
@@ -397,7 +411,9 @@ fn with_weight_0_ues_leave_an_endpoint() {
     let effects = operate(&mut gateway, "10.0.1.5", Some(0));
     assert_eq!(changes(&effects)[1], [named("10.0.1.5", Some(0))]);
     let released = effects.iter().filter_map(|effect| match effect {
-        N2GatewayEffect::ToShard { shard, input: N2Input::ReleaseBindings { gnb: GNB, tnla } } => Some((shard.0, *tnla)),
+        N2GatewayEffect::ToShard { shard, input: N2Input::ReleaseBindings { gnb: GNB, tnla } } => {
+            Some((shard.0, *tnla))
+        }
         _ => None,
     });
     assert_eq!(released.collect::<Vec<_>>(), [(0, tnla(SECOND)), (1, tnla(SECOND))]);

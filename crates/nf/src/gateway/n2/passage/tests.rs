@@ -53,7 +53,11 @@ fn messages_for_the_block_wait_and_reach_the_new_owner_in_order() {
     let effects = tell(&mut gateway, moved(vec![(GNB, id(5), RanUeNgapId(1))]));
     let pdu = |connection: u32| N2GatewayEffect::ToShard {
         shard: ShardId(1),
-        input: N2Input::Pdu { gnb: GNB, binding: TnlaBinding { tnla: Some(Tnla(GNB.0)), stream: 3 }, pdu: uplink(id(connection).value()).into() },
+        input: N2Input::Pdu {
+            gnb: GNB,
+            binding: TnlaBinding { tnla: Some(Tnla(GNB.0)), stream: 3 },
+            pdu: uplink(id(connection).value()).into(),
+        },
     };
     assert_eq!(effects, [pdu(5), pdu(6), pdu(5)]);
     assert_eq!(to_shards(&receive(&mut gateway, uplink(id(5).value()))), [(1, "Pdu".into())]);
