@@ -121,6 +121,9 @@ impl World {
                         }
                     }
                     Output::Packet { .. } => self.packets += 1,
+                    Output::Associate { .. } | Output::Disassociate { .. } => {
+                        panic!("this AMF has one endpoint")
+                    }
                     Output::GnbEvent { .. } | Output::UeEvent { .. } => {}
                 }
             }

@@ -19,6 +19,7 @@ mod setup;
 mod tnla;
 
 pub use admission::PermittedGnb;
+pub use pith_ngap::TnlAssociationUsage;
 pub use tnla::TnlEndpoint;
 
 use crate::kit::{
