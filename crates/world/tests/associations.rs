@@ -2,7 +2,7 @@
 
 use pith_world::{Faults, Plan, reports_of};
 
-const SEEDS: u64 = 64;
+const SEEDS: u64 = 32;
 
 fn plan(seed: u64) -> Plan {
     let plan = Plan::of_seed(seed);

@@ -335,7 +335,7 @@ mod random {
             let world = super::World::new();
             let gnbs = &world.amf.shared.gnbs;
             let mut connections = Connections::new(1 << 18, pith_crypto::number_order::NumberOrder::new(1));
-            let key = connections.open(ue.id.block, (GnbHandle(1), 3), RanUeNgapId(ran)).unwrap();
+            let key = connections.open(ue.id.block, (GnbHandle(1), crate::kit::TnlaBinding::unbound(3)), RanUeNgapId(ran)).unwrap();
             let connection = connections.get(key);
             let document = pack(&ue, connection, gnbs).unwrap();
             let unpacked = unpack(document.octets(), (ue.key, ue.id), gnbs).unwrap();
