@@ -240,7 +240,7 @@ struct cpu {
 	struct traffic n3_rest, n6_rest; /* dropped, or redirected to user space; by receiving side */
 	struct traffic across;           /* forwarded from tunnel to tunnel */
 	u64 unknown_peer_due;            /* when the next packet of an unknown peer is passed to user space */
-	u64 given;                       /* whether another CPU gave it the packet in processing: spread.h */
+	u64 given;                       /* whether the packet in processing came by the cpumap: spread.h */
 	u64 reserved[1];
 };
 

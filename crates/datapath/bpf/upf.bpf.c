@@ -12,7 +12,7 @@
 #include "downlink.h"
 #include "spread.h"
 
-/* `given`: whether another CPU gave this one the packet. */
+/* `given`: whether the packet came by the cpumap. */
 INLINE int handle(struct xdp_md *ctx, u32 frame, u64 given)
 {
 	u32 number = bpf_get_smp_processor_id();

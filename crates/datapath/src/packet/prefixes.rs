@@ -32,6 +32,7 @@ impl<T> Prefixes<T> {
         longest_first.find_map(|(length, table)| table.get(&cut(bits, *length)))
     }
 
+    /// Sets the value of a network.
     pub fn insert(&mut self, network: IpAddr, length: u8, value: T) {
         let length = length.min(longest(network));
         self.family_mut(network)
