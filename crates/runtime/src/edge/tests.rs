@@ -377,6 +377,7 @@ fn a_full_shard_pauses_only_the_gnb_that_floods_it() {
 fn a_gnb_that_floods_a_full_shard_is_read_over_none_of_its_associations() {
     let mut scene = Scene::new(&[ONE]);
     let (one, further, late) = (association(ONE), association(OTHER), association(3));
+    scene.wire().room = PLENTY;
     scene.join(further, ONE);
     scene.shards.iter().for_each(|shard| drop(shard.take_all()));
     scene.flood(one, 0);
@@ -390,7 +391,7 @@ fn a_gnb_that_floods_a_full_shard_is_read_over_none_of_its_associations() {
     assert_eq!(scene.wire().unread, BTreeSet::new());
     scene.edge.sctp(SctpEvent::Down { association: one, reason: crate::sctp::DownReason::Aborted });
     assert_eq!(scene.edge.gnbs().len(), 1);
-    scene.wire().room = 1;
+    scene.wire().taken.clear();
     scene.send(one, 1);
     assert_eq!(scene.wire().taken, [1], "the gNB gets its messages over the others");
 }
