@@ -54,7 +54,7 @@ pub enum Command {
     /// Registered UEs: list, deregister, locate.
     #[command(subcommand)]
     Ue(UeCommand),
-    /// Connected gNBs: list, reset, capacity.
+    /// Connected gNBs: list, reset, capacity, endpoint.
     #[command(subcommand)]
     Gnb(GnbCommand),
     /// PDU sessions: list, branch, unbranch.
@@ -181,6 +181,19 @@ Examples:
     Capacity {
         /// 0 to 255.
         capacity: u8,
+    },
+    /// Change the weight of an N2 endpoint ('amf.n2.endpoints') until the AMF's next start, or remove the endpoint.
+    #[command(after_help = "\
+Examples:
+  pith gnb endpoint 10.0.1.5 0         UEs leave the associations with the endpoint
+  pith gnb endpoint 10.0.1.5 remove    gNBs end them
+  pith gnb endpoint 10.0.1.5 255
+")]
+    Endpoint {
+        /// Its address.
+        address: std::net::IpAddr,
+        /// 0 to 255, or remove.
+        weight: String,
     },
 }
 

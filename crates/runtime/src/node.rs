@@ -493,18 +493,23 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
     };
     let tuning = SctpConfig { heartbeat: config.amf.n2.heartbeat.0, ..SctpConfig::default() };
     let addresses = &config.amf.n2.addresses;
-    for address in addresses {
+    let further = || config.amf.n2.endpoints.iter().map(|endpoint| endpoint.address);
+    for address in addresses.iter().copied().chain(further()) {
         // User-space SCTP over raw IP accepts any address, so that a wrong one would only show as missing
         // gNBs.
-        crate::udp::check_own_address(*address, "amf.n2.addresses")?;
+        crate::udp::check_own_address(address, "amf.n2.addresses")?;
     }
     let mut transport = sctp::open(mode, tuning).map_err(|error| format!("'amf.n2.sctp': {error}"))?;
     let listening: Vec<_> =
         addresses.iter().map(|address| SocketAddr::new(*address, config.amf.n2.port)).collect();
     transport.listen_on(&listening).map_err(|error| format!("'amf.n2.addresses': {error}"))?;
+    for address in further() {
+        let listening = SocketAddr::new(address, config.amf.n2.port);
+        transport.listen(listening).map_err(|error| format!("'amf.n2.endpoints': {error}"))?;
+    }
     tracing::info!(
         "N2 on {:?} port {}: {}",
-        config.amf.n2.addresses,
+        addresses.iter().copied().chain(further()).collect::<Vec<_>>(),
         config.amf.n2.port,
         transport.description()
     );

@@ -443,6 +443,7 @@ pub(crate) fn n2_gateway(plan: &Plan, process: usize, owners: Arc<OwnerMap>) -> 
         shards: plan.shards as u8,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+        endpoints: Vec::new(),
         setup_wait: SETUP_WAIT,
     });
     if process < plan.instances { gateway.sharing_blocks(plan.lease + ADOPTION) } else { gateway }

@@ -8,6 +8,7 @@ use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::ie::EmergencyNumber;
 use pith_sbi::ApiRoot;
 use pith_types::{AmfId, BlockId, Dnn, FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -58,6 +59,8 @@ pub struct AmfConfig {
     pub ims_voice: bool,
     /// After a restart UEs stay connected at gNBs that retain them (UE Retention Information, TS 38.413 8.7.1.2).
     pub retains_ues: bool,
+    /// Addresses of the N2 endpoints.
+    pub endpoints: Vec<IpAddr>,
 }
 
 /// Emergency services: the Emergency Configuration Data of the AMF (TS 23.501 5.16.4.1).
@@ -187,6 +190,7 @@ impl AmfConfig {
             ladns: Vec::new(),
             ims_voice: false,
             retains_ues: false,
+            endpoints: Vec::new(),
         }
     }
 

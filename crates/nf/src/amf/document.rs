@@ -39,7 +39,7 @@ use super::security::SecurityContext;
 use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
-use crate::kit::{Context, GnbHandle, Handles, Key, Nf, UNPLACED};
+use crate::kit::{Context, GnbHandle, Handles, Key, Nf, TnlaBinding, UNPLACED};
 use pith_sbi::common::DateTime;
 use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
 use std::net::IpAddr;
@@ -162,7 +162,8 @@ pub(super) struct StoredConnection {
     pub ran_id: RanUeNgapId,
     /// Global RAN Node ID.
     pub gnb: std::sync::Arc<str>,
-    pub stream: u16,
+    /// In a document only the stream.
+    pub binding: TnlaBinding,
     pub context: RanContext,
     pub queued: Vec<Vec<u8>>,
 }
@@ -170,12 +171,12 @@ pub(super) struct StoredConnection {
 impl StoredConnection {
     /// The connection of a UE at a gNB with that handle.
     pub fn into_connection(self, gnb: GnbHandle, ue: Key) -> NgConnection {
-        let Self { id, ran_id, gnb: _, stream, context, queued } = self;
-        NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, left: None, releasing: None }
+        let Self { id, ran_id, gnb: _, binding, context, queued } = self;
+        NgConnection { id, ran_id, gnb, binding, ue: Some(ue), context, queued, left: None, releasing: None }
     }
 }
 
-pack_struct!(StoredConnection { id, ran_id, gnb, stream, context, queued });
+pack_struct!(StoredConnection { id, ran_id, gnb, binding, context, queued });
 
 /// A context that was unpacked, without the entries that it needs in the tables.
 pub(super) struct Unpacked {
@@ -395,12 +396,12 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
 }
 
 fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_>) {
-    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, left: _, releasing: _ } =
+    let NgConnection { id, ran_id, gnb: _, binding, ue: _, context, queued, left: _, releasing: _ } =
         connection;
     id.pack(writer);
     ran_id.pack(writer);
     writer.counted(gnb.as_bytes());
-    stream.pack(writer);
+    binding.pack(writer);
     context.pack(writer);
     queued.pack(writer);
 }
@@ -549,9 +550,9 @@ impl super::Amf {
         (loaded.connection, loaded.half_open) = (ue.connection, ue.half_open.take());
         (loaded.must_store, loaded.must_store_at_once) = (ue.must_store, ue.must_store_at_once);
         if let (Some(connection), Some(stored)) = (connection, stored) {
-            let StoredConnection { id, ran_id, gnb, stream, context, queued } = stored;
+            let StoredConnection { id, ran_id, gnb, binding, context, queued } = stored;
             assert_eq!(gnbs.gnb(&gnb), Some(connection.gnb), "the gNB of {}", ue.name());
-            (connection.id, connection.ran_id, connection.stream) = (id, ran_id, stream);
+            (connection.id, connection.ran_id, connection.binding.stream) = (id, ran_id, binding.stream);
             (connection.context, connection.queued) = (context, queued);
         }
         *ue = loaded;
@@ -597,13 +598,13 @@ impl super::Amf {
         }
         let Unpacked { ue, connection, .. } = unpack(octets, UNNAMED, names)?;
         let connection = connection.and_then(|it| {
-            let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;
+            let StoredConnection { id, ran_id, gnb, binding, context, queued } = it;
             let gnb = names.gnb(&gnb)?;
             Some(NgConnection {
                 id,
                 ran_id,
                 gnb,
-                stream,
+                binding,
                 ue: None,
                 context,
                 queued,

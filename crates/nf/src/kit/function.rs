@@ -388,6 +388,8 @@ pub enum Order {
     ResetGnb { gnb: String },
     /// AMF: changes the Relative AMF Capacity until the next start (TS 38.413 8.7.3).
     Capacity(u8),
+    /// AMF: changes the weight of an N2 endpoint until the next start, or has gNBs remove their associations with it (TS 38.413 8.7.3).
+    Endpoint { address: IpAddr, weight: Option<u8> },
     /// SMF: inserts an uplink classifier and a local PSA into a session (TS 23.502 4.3.5.4). The
     /// entry has a `refusal`; null means that the insertion has started.
     Branch {

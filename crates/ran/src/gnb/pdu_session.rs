@@ -33,7 +33,11 @@ pub(super) struct SetupResult {
 
 impl Gnb {
     /// PDU SESSION RESOURCE SETUP REQUEST (TS 38.413 8.2.1.2).
-    pub(super) fn receive_setup_request(&mut self, stream: u16, request: PduSessionResourceSetupRequest) {
+    pub(super) fn receive_setup_request(
+        &mut self,
+        stream: super::N2Stream,
+        request: PduSessionResourceSetupRequest,
+    ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("PduSessionResourceSetupRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
@@ -144,7 +148,11 @@ impl Gnb {
     }
 
     /// PDU SESSION RESOURCE RELEASE COMMAND (TS 38.413 8.2.2.2).
-    pub(super) fn receive_release_command(&mut self, stream: u16, command: PduSessionResourceReleaseCommand) {
+    pub(super) fn receive_release_command(
+        &mut self,
+        stream: super::N2Stream,
+        command: PduSessionResourceReleaseCommand,
+    ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (command.amf_ue_ngap_id, command.ran_ue_ngap_id);
         let known =
             self.check_ids("PduSessionResourceReleaseCommand", amf_ue_ngap_id, ran_ue_ngap_id, stream);
@@ -186,7 +194,11 @@ impl Gnb {
 
     /// PDU SESSION RESOURCE MODIFY REQUEST (TS 38.413 8.2.3.2): the simulated radio accepts every
     /// modification.
-    pub(super) fn receive_modify_request(&mut self, stream: u16, request: PduSessionResourceModifyRequest) {
+    pub(super) fn receive_modify_request(
+        &mut self,
+        stream: super::N2Stream,
+        request: PduSessionResourceModifyRequest,
+    ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("PduSessionResourceModifyRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };

@@ -55,6 +55,11 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
     );
     let mut ran = Ran::new(endpoints.collect(), plan);
     ran.connect_to_amfs(options.amf.len());
+    for endpoint in 0..options.gnbs as usize * options.amf.len() {
+        for association in 0..options.associations {
+            ran.note_endpoint(endpoint, association, options.amf[endpoint % options.amf.len()]);
+        }
+    }
     let settings = Arc::new(ue_settings(options));
     let subscriptions = Subscriptions::new(options)?;
     let begins = arrivals(options).times(options.ues as usize, options.seed);
@@ -141,6 +146,7 @@ fn gnb(options: &RunOptions, n3: IpAddr, endpoint: u32) -> gnb::Settings {
         n3,
         first_teid: endpoint.wrapping_mul(TEIDS) + 1,
         retains_ues: options.retain_ues,
+        joins_by_ng_setup: options.join_by_setup,
     }
 }
 

@@ -73,6 +73,14 @@ pub struct RunOptions {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=60_000), help_heading = "Network")]
     pub heartbeat: Option<u64>,
 
+    /// SCTP associations of each gNB with each AMF. If one is lost, its UEs use the others; with --reconnect it is established again
+    #[arg(long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=32), help_heading = "Network")]
+    pub associations: u8,
+
+    /// Further associations join by NG SETUP REQUEST with UE Retention Information, not by RAN CONFIGURATION UPDATE
+    #[arg(long, help_heading = "Network")]
+    pub join_by_setup: bool,
+
     /// SCTP transport: auto, kernel, raw or udp:PORT (RFC 6951)
     #[arg(long, default_value = "auto", help_heading = "Network")]
     pub sctp: SctpMode,

@@ -307,13 +307,15 @@ impl<'a> Run<'a> {
         let (ran, outputs) = (&mut self.ran, &mut self.outputs);
         self.n2.process(|incoming| {
             let input = match incoming {
-                Incoming::Up(gnb, outbound_streams) => Input::N2Up { gnb, outbound_streams },
-                Incoming::Pdu(gnb, stream, pdu) => Input::N2 { gnb, stream, pdu },
-                Incoming::Down(gnb, reason) => {
-                    if !reconnects {
+                Incoming::Up((gnb, association), outbound_streams) => {
+                    Input::N2Up { gnb, association, outbound_streams }
+                }
+                Incoming::Pdu((gnb, association), stream, pdu) => Input::N2 { gnb, association, stream, pdu },
+                Incoming::Down((gnb, association), reason) => {
+                    if let Some(reason) = reason.filter(|_| !reconnects) {
                         ran.count_failure(&format!("N2 association: {reason}"));
                     }
-                    Input::N2Down { gnb }
+                    Input::N2Down { gnb, association }
                 }
             };
             ran.handle(now, input, outputs);
@@ -334,7 +336,11 @@ impl<'a> Run<'a> {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
-                Output::N2 { gnb, stream, pdu } => self.n2.send(gnb, stream, pdu),
+                Output::N2 { gnb, association, stream, pdu } => self.n2.send((gnb, association), stream, pdu),
+                Output::Associate { gnb, association, endpoint } => {
+                    self.n2.associate((gnb, association), endpoint)?;
+                }
+                Output::Disassociate { gnb, association } => self.n2.disassociate((gnb, association)),
                 Output::N3 { to, datagram } => self.n3.send(to, &datagram),
                 Output::FromNetwork { to, data } => self.network.send(to, &data),
                 Output::GnbEvent { gnb, event } => self.tell(gnb, &event),
@@ -365,6 +371,7 @@ impl<'a> Run<'a> {
     fn tell(&mut self, gnb: usize, event: &gnb::Event) {
         let trouble = match event {
             gnb::Event::SetupRejected(cause) => format!("NG Setup rejected: {cause}"),
+            gnb::Event::JoinRejected(cause) => format!("a further association is rejected: {cause}"),
             gnb::Event::SetupUnanswered if !self.options.reconnect => "NG Setup not answered".to_owned(),
             _ => return,
         };

@@ -55,6 +55,7 @@ impl World {
             n3: "10.0.0.1".parse().unwrap(),
             first_teid: (index << 20) + 1,
             retains_ues: false,
+            joins_by_ng_setup: false,
         };
         let mut ran = Ran::new((0..gnbs).map(gnb).collect(), plan);
         let settings = Arc::new(Settings {
@@ -76,7 +77,8 @@ impl World {
             ran.add_ue(Arc::clone(&settings), setup).unwrap();
         }
         let mut world = Self { ran, core: Core::default(), now: Instant::START, out: Vec::new(), packets: 0 };
-        (0..gnbs as usize).for_each(|gnb| world.handle(Input::N2Up { gnb, outbound_streams: 2 }));
+        (0..gnbs as usize)
+            .for_each(|gnb| world.handle(Input::N2Up { gnb, association: 0, outbound_streams: 2 }));
         assert_eq!(world.ran.gnbs_up(), gnbs as usize);
         world
     }
@@ -98,9 +100,13 @@ impl World {
         while !self.out.is_empty() {
             for output in std::mem::take(&mut self.out) {
                 match output {
-                    Output::N2 { gnb, stream, pdu } => {
+                    Output::N2 { gnb, stream, pdu, .. } => {
                         for pdu in self.core.receive(gnb, &pdu) {
-                            self.ran.handle(self.now, Input::N2 { gnb, stream, pdu: &pdu }, &mut self.out);
+                            self.ran.handle(
+                                self.now,
+                                Input::N2 { gnb, association: 0, stream, pdu: &pdu },
+                                &mut self.out,
+                            );
                         }
                         self.deliver_elsewhere();
                     }
@@ -115,6 +121,9 @@ impl World {
                         }
                     }
                     Output::Packet { .. } => self.packets += 1,
+                    Output::Associate { .. } | Output::Disassociate { .. } => {
+                        panic!("this AMF has one endpoint")
+                    }
                     Output::GnbEvent { .. } | Output::UeEvent { .. } => {}
                 }
             }
@@ -125,7 +134,7 @@ impl World {
     fn deliver_elsewhere(&mut self) {
         for (gnb, pdu) in std::mem::take(&mut self.core.elsewhere) {
             let stream = u16::from(!matches!(Message::decode(&pdu), Ok(Message::Paging(_))));
-            self.ran.handle(self.now, Input::N2 { gnb, stream, pdu: &pdu }, &mut self.out);
+            self.ran.handle(self.now, Input::N2 { gnb, association: 0, stream, pdu: &pdu }, &mut self.out);
         }
         for datagram in std::mem::take(&mut self.core.datagrams) {
             let from = "10.0.0.9:2152".parse().unwrap();
@@ -372,7 +381,7 @@ fn an_unknown_tunnel_gets_an_error_indication_and_an_echo_request_its_response()
 #[test]
 fn a_lost_association_ends_connections_and_tunnels() {
     let mut world = ran_well(plan(Profile::Session, None, 1), 1, 3);
-    world.handle(Input::N2Down { gnb: 0 });
+    world.handle(Input::N2Down { gnb: 0, association: 0 });
     assert!((0..3).all(|ue| !world.ran.ue(UeKey(ue)).unwrap().is_connected()));
     assert_eq!(world.ran.gnb(0).unwrap().ue_count(), 0);
 }
@@ -386,9 +395,9 @@ fn a_user_whose_connection_is_lost_requests_service_again() {
     world.core.fault = Some(Fault::Silent);
     world.run(Duration::from_secs(2));
     assert_eq!(world.ran.progress(UeKey(0)), Some(Progress::Under(Step::RequestService)));
-    world.handle(Input::N2Down { gnb: 0 });
+    world.handle(Input::N2Down { gnb: 0, association: 0 });
     world.core.fault = None;
-    world.handle(Input::N2Up { gnb: 0, outbound_streams: 8 });
+    world.handle(Input::N2Up { gnb: 0, association: 0, outbound_streams: 8 });
     world.run(Duration::from_secs(60));
     let statistics = world.ran.statistics();
     assert_eq!((world.ran.tally().done, &statistics.failures), (1, &Default::default()));
@@ -399,11 +408,11 @@ fn a_user_whose_connection_is_lost_requests_service_again() {
 fn in_a_barred_cell_ues_wait_for_the_amf() {
     let mut world = World::new(plan(Profile::Session, None, 1), 1, 3, Arrivals::AtOnce);
     world.ran.bar_cells_without_amf();
-    world.handle(Input::N2Down { gnb: 0 });
+    world.handle(Input::N2Down { gnb: 0, association: 0 });
     world.begin();
     world.run(Duration::from_secs(5));
     assert_eq!((world.ran.tally().done, &world.ran.statistics().failures), (0, &Default::default()));
-    world.handle(Input::N2Up { gnb: 0, outbound_streams: 8 });
+    world.handle(Input::N2Up { gnb: 0, association: 0, outbound_streams: 8 });
     world.run(Duration::ZERO);
     assert_eq!((world.ran.tally().done, world.violations()), (3, vec![]));
 }
@@ -428,7 +437,7 @@ fn paging_brings_a_ue_back() {
     let s_tmsi = world.ran.ue(UeKey(1)).unwrap().guti().unwrap().s_tmsi();
     let tais = vec![network::tai()];
     let pdu = pith_ngap::Paging { s_tmsi, tais }.encode().unwrap();
-    world.handle(Input::N2 { gnb: 0, stream: 0, pdu: &pdu });
+    world.handle(Input::N2 { gnb: 0, association: 0, stream: 0, pdu: &pdu });
     assert!(world.ran.ue(UeKey(1)).unwrap().is_connected());
     assert_eq!(world.violations(), Vec::<String>::new());
 }

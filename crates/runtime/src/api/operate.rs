@@ -9,6 +9,7 @@ use pith_nf::kit::{Deregister, Order, PolicyRule};
 use pith_types::{Ambr, Supi};
 use serde::Deserialize;
 use serde_json::Value;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// Destinations that a UPF can hold for a session.
@@ -50,6 +51,31 @@ pub(super) fn set_capacity(api: Rc<Api>, call: Call) -> Handling {
         let capacity: u8 = call.path_parameter()?;
         carry_out(api, Order::Capacity(capacity), "this process has no AMF".into()).await
     })
+}
+
+/// Changes the weight of an N2 endpoint.
+pub(super) fn set_endpoint_weight(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let weight: u8 =
+            call.query("weight")?.ok_or_else(|| ApiError::bad_request("query 'weight' is missing"))?;
+        let (order, missing) = endpoint_order(&call, Some(weight))?;
+        carry_out(api, order, missing).await
+    })
+}
+
+/// Has gNBs remove their associations with an N2 endpoint.
+pub(super) fn remove_endpoint(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let (order, missing) = endpoint_order(&call, None)?;
+        carry_out(api, order, missing).await
+    })
+}
+
+/// The order for the endpoint in the path, and what to say if the AMF has no such one.
+fn endpoint_order(call: &Call, weight: Option<u8>) -> Result<(Order, String), ApiError> {
+    let address: IpAddr = call.path_parameter()?;
+    let missing = format!("{address} is none of several N2 endpoints ('amf.n2.endpoints')");
+    Ok((Order::Endpoint { address, weight }, missing))
 }
 
 /// Starts inserting an uplink classifier into a session.

@@ -162,6 +162,13 @@ impl Findings {
         let several = multi_homed && n2.addresses.iter().any(IpAddr::is_unspecified);
         let sentence = "0.0.0.0 and :: mean all addresses: list no other address";
         self.require(!several, "amf.n2.addresses", sentence);
+        if !n2.endpoints.is_empty() {
+            let further = n2.endpoints.iter().map(|endpoint| endpoint.address);
+            let all: Vec<_> = n2.addresses.iter().copied().chain(further).collect();
+            self.list("amf.n2.endpoints", &all, 32);
+            let sentence = "gNBs must be able to connect to each address: 0.0.0.0 and :: are none";
+            self.require(!all.iter().any(IpAddr::is_unspecified), "amf.n2.endpoints", sentence);
+        }
         let share = (1..=16_384).contains(&n2.associations_per_address);
         self.require(share, "amf.n2.associations_per_address", "this must be 1 to 16384");
         for (at, gnb) in n2.gnbs.iter().enumerate() {
@@ -542,6 +549,8 @@ mod tests {
             ("amf: {n2: {sctp: raw, addresses: [10.0.0.1, 10.0.1.1]}}", "needs the kernel's SCTP"),
             ("amf: {n2: {addresses: [0.0.0.0, 10.0.1.1]}}", "list no other address"),
             ("amf: {n2: {associations_per_address: 0}}", "1 to 16384"),
+            ("amf: {n2: {endpoints: [{address: 127.0.0.5}]}}", "occurs twice"),
+            ("amf: {n2: {endpoints: [{address: 0.0.0.0}]}}", "each address"),
             ("amf: {n2: {gnbs: [{id: gnb-1, addresses: [10.0.0.2]}]}}", "such as 999/70-gnb-000001"),
             ("amf: {n2: {gnbs: [{id: 999/70-gnb-000001, addresses: []}]}}", "at least one"),
             ("n4: {n1: 0}", "1 to 10"),

@@ -161,6 +161,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());
     amf.shares_blocks = config.set.is_used();
     amf.retains_ues = config.amf.n2.retain_ues;
+    amf.endpoints = super::identities::n2_endpoints(config).iter().map(|it| it.address.ip()).collect();
     amf.ims_voice = config.amf.ims_voice;
     amf.ladns =
         config.smf.data_networks.iter().filter(|it| !it.ladn.is_empty()).map(|it| ladn(config, it)).collect();

@@ -183,7 +183,8 @@ fn boundary(config: &Config) -> Boundary {
         .chain(api.listen)
         .chain(sbi.plain_listen)
         .map(|socket| socket.ip());
-    let own = amf.n2.addresses.iter().copied().chain(functions).chain(sockets);
+    let n2 = amf.n2.endpoints.iter().map(|endpoint| endpoint.address).chain(amf.n2.addresses.iter().copied());
+    let own = n2.chain(functions).chain(sockets);
     let host = |address: IpAddr| AddressRange { address, prefix: if address.is_ipv4() { 32 } else { 128 } };
     let upfs = n4.upfs.iter().map(|peer| host(peer.address.ip()));
     // An NF of another vendor given by name is covered only if 'upf.core_networks' contains its address.

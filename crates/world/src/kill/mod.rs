@@ -127,6 +127,8 @@ impl Kill {
             lease: LEASE,
             areas: if needs_amfs { 2 } else { 1 },
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
+            associations: 1,
+            joins_by_ng_setup: false,
             // The default is 0: with gNBs that retain their UEs some crash points still fail.
             retaining: if self.retains_ues { 1 + (self.seed % 3) as u8 } else { 0 },
             ues: 2,

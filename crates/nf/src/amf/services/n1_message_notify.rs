@@ -8,7 +8,7 @@
 
 use crate::amf::Amf;
 use crate::amf::config::HALF_OPEN;
-use crate::amf::connection::{HANDOVER_STREAM, RanContext};
+use crate::amf::connection::{OF_HANDOVER, RanContext};
 use crate::amf::consumer::REGISTRATIONS_OF_OTHER_AMFS;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::mobility::{n2_handover, n14};
@@ -60,7 +60,7 @@ impl Amf {
         if is_full || self.shared.refuses_new || !self.shared.connections.has_room() {
             return Err(Problem::new(Cause::NfCongestion).into());
         }
-        let from = N2Origin { gnb: passed_on.gnb, stream: HANDOVER_STREAM };
+        let from = N2Origin { gnb: passed_on.gnb, binding: OF_HANDOVER };
         self.drop_stale(now, from, passed_on.ran_id, out);
         let octets = octets_kept(MAX_MESSAGE);
         let key = self.half_open(now, from, octets).ok_or_else(|| Problem::new(Cause::NfCongestion))?;
@@ -149,7 +149,7 @@ fn registration_request(message: &namf::N1MessageContainer) -> Option<Box<Regist
 /// ([`crate::amf::procedure::reallocation::confirm`]).
 fn take(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, passed_on: PassedOn) {
     let PassedOn { request, supi, security, gnb: _, ran_id, location, container } = passed_on;
-    let address = (from.gnb, from.stream);
+    let address = (from.gnb, from.binding);
     let Some(connection) = env.connections.open(ue.id.block, address, ran_id) else { return };
     if let Some(connection) = env.connections.get_mut(connection) {
         connection.ue = Some(ue.key);

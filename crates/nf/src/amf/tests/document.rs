@@ -355,11 +355,11 @@ mod random {
             let world = super::World::new();
             let gnbs = &world.amf.shared.gnbs;
             let mut connections = Connections::new(1 << 18, pith_crypto::number_order::NumberOrder::new(1));
-            let key = connections.open(ue.id.block, (GnbHandle(1), 3), RanUeNgapId(ran)).unwrap();
+            let key = connections.open(ue.id.block, (GnbHandle(1), crate::kit::TnlaBinding::unbound(3)), RanUeNgapId(ran)).unwrap();
             let connection = connections.get(key);
             let document = pack(&ue, connection, gnbs).unwrap();
             let unpacked = unpack(document.octets(), (ue.key, ue.id), gnbs).unwrap();
-            prop_assert_eq!(unpacked.connection.as_ref().map(|it| (it.ran_id, it.stream)), Some((RanUeNgapId(ran), 3)));
+            prop_assert_eq!(unpacked.connection.as_ref().map(|it| (it.ran_id, it.binding.stream)), Some((RanUeNgapId(ran), 3)));
             let again = pack(&unpacked.ue, connection, gnbs).unwrap();
             prop_assert_eq!(again.octets(), document.octets());
             let (a, b) = (&ue, &unpacked.ue);

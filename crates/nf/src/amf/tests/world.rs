@@ -5,7 +5,7 @@ use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
     Caller, Deregister, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
     NetworkFunction, Nf, Order, Outbox, PendingReply, ReferenceKey, RetainedConnections, Rng, Tag, Target,
-    Timer, TimerKey,
+    Timer, TimerKey, TnlaBinding,
 };
 use pith_crypto::kdf;
 use pith_crypto::keys::{KAmf, KSeaf, Rand, ResStar};
@@ -70,6 +70,10 @@ pub struct World {
     /// Sends the requests.
     pub caller: Caller,
     pub events: Vec<Event>,
+    /// Where PDUs of gNBs arrive.
+    pub arrival: TnlaBinding,
+    /// Where PDUs were sent.
+    pub bindings: Vec<TnlaBinding>,
     /// Replies that differ from the default; `None` leaves the call open.
     pub script: HashMap<Operation, Option<Reply>>,
     pub challenges: u8,
@@ -113,6 +117,8 @@ impl World {
             left: Vec::new(),
             caller: Caller::Remote { exchange: 1, client: None },
             events: Vec::new(),
+            arrival: TnlaBinding::unbound(1),
+            bindings: Vec::new(),
             script: HashMap::new(),
             challenges: 0,
             found: supi(),
@@ -191,7 +197,10 @@ impl World {
         let mut calls = Vec::new();
         for effect in effects {
             match effect {
-                Effect::N2(N2Effect::Send { gnb, pdu, .. }) => self.sent(gnb, &pdu),
+                Effect::N2(N2Effect::Send { gnb, binding, pdu }) => {
+                    self.bindings.push(binding);
+                    self.sent(gnb, &pdu);
+                }
                 Effect::N2(N2Effect::SetUp { gnb, connections, .. }) => self.set_up.push((gnb, connections)),
                 Effect::N2(N2Effect::Left { gnb, ran_id, amf_id }) => self.left.push((gnb, ran_id, amf_id)),
                 Effect::Call { tag, target, request } => calls.push((tag, target, request)),
@@ -332,7 +341,7 @@ impl World {
     pub fn ngap(&mut self, gnb: GnbHandle, name: &str, pdu: Result<Vec<u8>, pith_ngap::EncodeError>) {
         let pdu = pdu.expect("a gNB sends what can be encoded");
         self.ladder.push(format!("gnb{} -> {name}", gnb.0));
-        self.input(Input::N2(N2Input::Pdu { gnb, stream: 1, pdu: pdu.into() }));
+        self.input(Input::N2(N2Input::Pdu { gnb, binding: self.arrival, pdu: pdu.into() }));
     }
 
     pub fn next(&mut self) -> Message {

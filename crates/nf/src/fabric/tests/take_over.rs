@@ -66,7 +66,11 @@ impl Kept {
 
     fn begin(&mut self, pdu: &[u8]) {
         let pdu = pdu.to_vec().into();
-        let input = ShardInput::N2(N2Input::Pdu { gnb: GnbHandle(1), stream: 1, pdu });
+        let input = ShardInput::N2(N2Input::Pdu {
+            gnb: GnbHandle(1),
+            binding: crate::kit::TnlaBinding::unbound(1),
+            pdu,
+        });
         self.take_over.begin(&mut self.rig.shard, &input);
         self.rig.handle(input);
     }
