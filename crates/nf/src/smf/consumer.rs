@@ -97,6 +97,7 @@ pub(super) fn create_policy(
     body.subs_def_qos = Some(subscribed_default_qos(&session.qos));
     body.ipv4_address = session.address.v4;
     body.ipv6_address_prefix = session.address.prefix();
+    body.ref_qos_indication = session.reflective.is_supported.then_some(true);
     body.access_type = Some(access.kind);
     body.rat_type = access.rat_type;
     body.serving_network = Some(access.serving_network);

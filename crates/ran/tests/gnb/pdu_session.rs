@@ -222,7 +222,7 @@ fn flows_are_added_and_released() {
     let mut pair = with_session();
     let modify = |flows: &[u8], released: &[u8]| {
         let arp = Arp { priority_level: 3, may_preempt: false, preemptable: true };
-        let flow = |qfi: &u8| QosFlow { qfi: *qfi, five_qi: 7, arp, gbr: None };
+        let flow = |qfi: &u8| QosFlow { qfi: *qfi, five_qi: 7, arp, gbr: None, reflective: false };
         let cause = Cause::Nas(CauseNas::normal_release);
         let transfer = ModifyRequestTransfer {
             flows: flows.iter().map(flow).collect(),

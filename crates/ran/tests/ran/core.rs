@@ -508,7 +508,7 @@ pub fn setup_item(imsi: &str, nas_pdu: Option<Vec<u8>>) -> SetupItem {
         session_ambr: Some(ambr()),
         uplink: Tunnel { address: UPF.parse().unwrap(), teid: Teid(number(imsi)) },
         session_type: SessionType::Ipv4,
-        flows: vec![QosFlow { qfi: 9, five_qi: 9, arp, gbr: None }],
+        flows: vec![QosFlow { qfi: 9, five_qi: 9, arp, gbr: None, reflective: false }],
     };
     SetupItem { pdu_session_id: 1, nas_pdu, snssai: Snssai::of_sst(1), transfer: transfer.encode() }
 }
