@@ -497,7 +497,14 @@ fn a_filter_sends_its_flow_by_its_own_rule() {
         special.filters = description.parse::<FlowDescription>().unwrap().filters;
         special.qers = vec![QerId(3)];
         session.pdrs.push(special);
-        session.qers.push(Qer { id: QerId(3), gates: Gates::OPEN, mbr: None, gbr: None, qfi: Some(Qfi(5)), rqi: false });
+        session.qers.push(Qer {
+            id: QerId(3),
+            gates: Gates::OPEN,
+            mbr: None,
+            gbr: None,
+            qfi: Some(Qfi(5)),
+            rqi: false,
+        });
         lab.install(session);
         lab.data_network(7000).send_to(b"default", (UE, 5000)).unwrap();
         assert_eq!(lab.downlink().qfi, Some(QFI));

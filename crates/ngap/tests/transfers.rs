@@ -15,8 +15,10 @@ fn set_up_and_release() {
     let tunnel = Tunnel { address: "10.0.0.1".parse().unwrap(), teid: Teid(0x0102_0304) };
     let arp = Arp { priority_level: 8, may_preempt: false, preemptable: true };
     let gbr = Some(GbrQos { maximum: ambr(), guaranteed: ambr() });
-    let flows =
-        vec![QosFlow { qfi: 1, five_qi: 9, arp, gbr: None, reflective: true }, QosFlow { qfi: 63, five_qi: 1, arp, gbr, reflective: false }];
+    let flows = vec![
+        QosFlow { qfi: 1, five_qi: 9, arp, gbr: None, reflective: true },
+        QosFlow { qfi: 63, five_qi: 1, arp, gbr, reflective: false },
+    ];
     let request = SetupRequestTransfer {
         session_ambr: Some(ambr()),
         uplink: tunnel,

@@ -203,8 +203,14 @@ mod tests {
     /// Also if the QER of the session-AMBR has a QFI, and whatever the order.
     #[test]
     fn packets_get_the_qfi_of_the_most_specific_qer() {
-        let qer =
-            |id, qfi| Qer { id: QerId(id), gates: Gates::OPEN, mbr: None, gbr: None, qfi: Some(Qfi(qfi)), rqi: false };
+        let qer = |id, qfi| Qer {
+            id: QerId(id),
+            gates: Gates::OPEN,
+            mbr: None,
+            gbr: None,
+            qfi: Some(Qfi(qfi)),
+            rqi: false,
+        };
         for named in [[1, 2], [2, 1]] {
             let mut session = session();
             let filters = "permit out 6 from any to assigned".parse::<FlowDescription>().unwrap().filters;

@@ -226,7 +226,14 @@ fn session() -> Session {
             Far { id: FarId(1), action: Action::Forward(Destination::Network) },
             Far { id: FarId(2), action: Action::Forward(Destination::Tunnel(to_gnb)) },
         ],
-        qers: vec![Qer { id: QerId(1), gates: Gates::OPEN, mbr: Some(rates), gbr: None, qfi: Some(Qfi(9)), rqi: false }],
+        qers: vec![Qer {
+            id: QerId(1),
+            gates: Gates::OPEN,
+            mbr: Some(rates),
+            gbr: None,
+            qfi: Some(Qfi(9)),
+            rqi: false,
+        }],
         urrs: vec![Urr { id: UrrId(1), threshold: no_limits, quota: no_limits }],
     }
 }

@@ -358,8 +358,12 @@ impl Pcf {
         let rules = self.associations.get_mut(key).and_then(|association| association.rules.as_mut());
         let Some(rules) = rules else { return };
         let is_reflective = |rule: &Rule| rule.qos.reflective_qos == Some(true);
-        let ended: Vec<_> =
-            rules.rules.iter().filter(|(_, rule)| is_reflective(rule)).map(|(id, _)| Arc::clone(id)).collect();
+        let ended: Vec<_> = rules
+            .rules
+            .iter()
+            .filter(|(_, rule)| is_reflective(rule))
+            .map(|(id, _)| Arc::clone(id))
+            .collect();
         if ended.is_empty() {
             return;
         }

@@ -112,16 +112,8 @@ pub(super) fn add_rule(api: Rc<Api>, call: Call) -> Handling {
             return Err(ApiError::bad_request("the body must be one rule"));
         };
         let RuleBody { five_qi, priority_level, precedence, guaranteed, maximum, flows, reflective } = body;
-        let rule = PolicyRule {
-            name,
-            five_qi,
-            priority_level,
-            precedence,
-            guaranteed,
-            maximum,
-            flows,
-            reflective,
-        };
+        let rule =
+            PolicyRule { name, five_qi, priority_level, precedence, guaranteed, maximum, flows, reflective };
         change(api, Order::AddRule { supi, pdu_session_id, rule }).await
     })
 }

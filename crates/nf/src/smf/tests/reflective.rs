@@ -140,7 +140,11 @@ fn a_reflective_rule_reaches_upf_and_gnb_and_its_flow_the_ue() {
     let mut world = awaiting_complete();
     let request = n4(&world);
     let [uplink, downlink] = &request.create_pdrs[..] else { panic!("{:?}", request.create_pdrs) };
-    assert_eq!((uplink.pdr_id, &uplink.pdi.qfis[..]), (PdrId(104), &[Qfi(2)][..]), "the UE's marking is verified");
+    assert_eq!(
+        (uplink.pdr_id, &uplink.pdi.qfis[..]),
+        (PdrId(104), &[Qfi(2)][..]),
+        "the UE's marking is verified"
+    );
     assert_eq!(downlink.qer_ids, [QerId(256), QerId(1)], "without RQI, until the gNB has the flow");
     let qer = &request.create_qers[0];
     assert_eq!((qer.qfi, qer.rqi), (Some(Qfi(2)), Some(Rqi::RQI)));

@@ -163,8 +163,7 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     let tac = location.map(|location| location.tai.tac);
     let request = UeRequest { pti, asks: asks(&message) };
     let ip = (ip, asks_for(&message, &PcoRequest::DnsServerIpv6));
-    let supports_reflective_qos =
-        message.gsm_capability.as_ref().is_some_and(GsmCapability::reflective_qos);
+    let supports_reflective_qos = message.gsm_capability.as_ref().is_some_and(GsmCapability::reflective_qos);
     Ok(Accepted {
         ue,
         source,
