@@ -349,41 +349,25 @@ impl Pcf {
         let failed = inactive(&body.rule_reports);
         self.end_rules(key, &failed, out);
         if body.ref_qos_indication == Some(false) {
-            self.end_reflective_rules(key, out);
+            self.end_reflection(key, out);
         }
     }
 
-    /// The UE no longer supports reflective QoS: such rules end, and the SMF is notified.
-    fn end_reflective_rules(&mut self, key: Key, out: &mut Outbox) {
+    /// The UE no longer supports reflective QoS: it gets the flows of such rules instead, and the SMF is notified.
+    fn end_reflection(&mut self, key: Key, out: &mut Outbox) {
         let rules = self.associations.get_mut(key).and_then(|association| association.rules.as_mut());
         let Some(rules) = rules else { return };
-        let is_reflective = |rule: &Rule| rule.qos.reflective_qos == Some(true);
-        let ended: Vec<_> = rules
-            .rules
-            .iter()
-            .filter(|(_, rule)| is_reflective(rule))
-            .map(|(id, _)| Arc::clone(id))
-            .collect();
-        if ended.is_empty() {
+        let is_reflective = |rule: &&Rule| rule.qos.reflective_qos == Some(true);
+        let changed: Vec<_> = rules.rules.values().filter(is_reflective).cloned().collect();
+        if changed.is_empty() {
             return;
         }
-        for id in ended {
-            rules.remove(&id);
+        for mut rule in changed {
+            rule.qos.reflective_qos = None;
+            rule.pcc.flow_infos.iter_mut().for_each(|flow| flow.packet_filter_usage = Some(true));
+            rules.put(rule);
         }
         self.settle(key, out);
-    }
-
-    fn end_rules(&mut self, key: Key, failed: &[Arc<str>], out: &mut Outbox) {
-        let Some(association) = self.associations.get_mut(key) else { return };
-        let Some(rules) = association.rules.as_mut() else { return self.changed(key) };
-        if !failed.is_empty() {
-            let ended = rules.end(failed);
-            super::applications::notify_failures(&self.root, &self.references, association, &ended, out);
-        }
-        if association.rules.as_ref().is_some_and(|rules| rules.is_empty()) {
-            association.rules = None;
-        }
-        self.changed(key);
     }
 
     /// Repeats notifications that the former run sent, or was about to send.

@@ -333,10 +333,12 @@ pub(super) struct Qos {
 /// Reflective QoS of a session (TS 23.501 5.7.5): the UE derives QoS rules from downlink packets with the RQI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ReflectiveQos {
-    /// Whether the UE supports it (TS 24.501 6.4.1.2).
+    /// Whether the UE supports it, and has not revoked that (TS 24.501 6.4.1.2, 6.4.2.2).
     pub is_supported: bool,
     /// The RQ timer in seconds: that of the PCF, or of the configuration.
     pub timer: Option<u32>,
+    /// The PTI of the request by which the UE has revoked its support, until it has answered the command (TS 24.501 6.4.2.2).
+    pub revocation: Option<u8>,
 }
 
 impl ReflectiveQos {
@@ -392,7 +394,7 @@ impl Pack for AmfLink {
 pack_struct!(UpfSession { upf, seid, tunnel });
 pack_struct!(FrontUpf { session, n9, is_needed, is_ending, destinations });
 pack_struct!(Qos { ambr, five_qi, arp_priority });
-pack_struct!(ReflectiveQos { is_supported, timer });
+pack_struct!(ReflectiveQos { is_supported, timer, revocation });
 
 impl Pack for CallId {
     fn pack(&self, writer: &mut Writer<'_>) {

@@ -157,7 +157,7 @@ fn reflective_rules_need_a_ue_that_supports_them_a_protocol_and_no_guaranteed_ra
 
 /// REF_QOS_IND_CH: the UE revokes its support (TS 29.512 table 5.6.3.6-1).
 #[test]
-fn reflective_rules_end_when_the_ue_no_longer_supports_them() {
+fn the_ue_gets_the_flows_of_reflective_rules_when_it_no_longer_supports_them() {
     let (mut bench, id) = with_reflective_session();
     for rule in [game(), voice()] {
         let (_, seen) = order(&mut bench, &add(rule));
@@ -168,8 +168,10 @@ fn reflective_rules_end_when_the_ue_no_longer_supports_them() {
     body.ref_qos_indication = Some(false);
     let seen = bench.request(UpdateSmPolicy { sm_policy_id: id.clone(), body });
     let (_, sent) = notified(&seen);
-    assert!(sent.pcc_rules["operator-game"].is_none() && sent.pcc_rules["operator-voice"].is_some());
-    assert_eq!(decision(&mut bench, &id).pcc_rules.len(), 1);
+    assert_eq!(sent.qos_decs["operator-game"].as_ref().unwrap().reflective_qos, None);
+    let rule = sent.pcc_rules["operator-game"].as_ref().unwrap();
+    assert_eq!(rule.flow_infos[0].packet_filter_usage, Some(true));
+    assert_eq!(decision(&mut bench, &id).pcc_rules.len(), 2);
     let (list, _) = order(&mut bench, &add(game()));
     assert!(list[0]["refusal"].is_string());
 }

@@ -545,7 +545,7 @@ mod tests {
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;
             session.rejected_pti = release;
-            session.reflective = ReflectiveQos { is_supported: has_v4, timer: tac };
+            session.reflective = ReflectiveQos { is_supported: has_v4, timer: tac, revocation: release };
             let (tunnels, after_handover, (uplink, downlink)) = dual;
             let wanted: Vec<_> = (1..).zip(tunnels).collect();
             session.tunnels = reroute((None, &session.tunnels), &wanted).map(|it| it.tunnels).unwrap_or_default();

@@ -68,6 +68,19 @@ impl Flows {
         (flows, failures)
     }
 
+    /// The rules, none of which is reflective any longer, and those that can't be kept.
+    pub(in crate::smf) fn without_reflection(&self, taken: &[&Self], default: &Qos) -> (Self, Vec<Arc<str>>) {
+        let (mut flows, mut failed) = (self.clone(), Vec::new());
+        for Rule { id, content, .. } in self.rules.iter().filter(|rule| rule.is_reflective()) {
+            let content = Content { is_reflective: false, ..content.clone() };
+            if flows.install(id, content, (self, taken), default).is_err() {
+                flows.rules.retain(|rule| rule.id != *id);
+                failed.push(Arc::clone(id));
+            }
+        }
+        (flows, failed)
+    }
+
     /// Installs a rule, in place of one with that identifier. If it fails, nothing changes.
     fn install(
         &mut self,

@@ -1,13 +1,17 @@
 //! Reflective QoS (TS 23.501 5.7.5.3; TS 24.501 6.2.5.1.4; TS 29.512 5.6.2.8): UPF, gNB and UE get what they need for it.
 
-use super::super::context::DEFAULT_QFI;
+use super::super::context::{DEFAULT_QFI, ReflectiveQos};
 use super::flows::{complete, gnb_modifies, pcc, remove};
 use super::policy::notify;
 use super::residency::{self, restarted};
 use super::world::*;
 use pith_nas::GsmBody;
-use pith_nas::gsm::{PduSessionEstablishmentAccept, PduSessionModificationCommand};
-use pith_nas::ie::{FlowOperation, GprsTimer2, GsmCapability};
+use pith_nas::GsmCause;
+use pith_nas::gsm::{
+    PduSessionEstablishmentAccept, PduSessionModificationCommand, PduSessionModificationComplete,
+    PduSessionModificationRequest,
+};
+use pith_nas::ie::{FlowOperation, GprsTimer2, GsmCapability, QosRule, QosRules};
 use pith_ngap::transfer::{ModifyRequestTransfer, SetupRequestTransfer};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{PdrId, QerId, Qfi, Rqi};
@@ -240,6 +244,68 @@ fn a_reflective_rule_needs_a_ue_that_supports_it_and_no_guaranteed_rate() {
     assert_eq!(refused(&world), [FailureCode::UnsuccQosVal]);
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     assert!(session.flows.is_default());
+}
+
+fn revocation(change: impl FnOnce(&mut PduSessionModificationRequest)) -> PduSessionModificationRequest {
+    let mut request = PduSessionModificationRequest::new();
+    request.gsm_capability = Some(GsmCapability(vec![0]));
+    change(&mut request);
+    request
+}
+
+/// TS 24.501 6.4.2.2, 6.4.2.3: the UE repeats its request until it gets the command.
+#[test]
+fn a_ue_revokes_its_support() {
+    let mut world = awaiting_complete();
+    gnb_modifies(&mut world, &[2], &[]);
+    complete(&mut world);
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    world.take_ladder();
+    for _ in 0..2 {
+        world.n1.clear();
+        world.uplink_with(7, revocation(|_| {}));
+        let accept = world.n1.iter().find(|message| message.pti == 7).unwrap();
+        assert_eq!(accept.body.name(), "PduSessionModificationCommand");
+    }
+    let updates = world.open.iter().filter_map(|(_, request)| match request {
+        Request::UpdateSmPolicy(update) => update.body.ref_qos_indication,
+        _ => None,
+    });
+    assert_eq!(updates.collect::<Vec<_>>(), [false], "once");
+    assert_eq!((n4(&world).remove_qers.len(), n4(&world).create_qers[0].rqi), (1, None));
+    assert_eq!(flows_at_gnb(&world), [(DEFAULT_QFI, false), (2, false)]);
+    world.n1.clear();
+    world.uplink_with(7, PduSessionModificationComplete::new());
+    assert!(world.n1.is_empty());
+    world.uplink_with(7, PduSessionModificationComplete::new());
+    let GsmBody::GsmStatus(status) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(status.cause, GsmCause::PtiMismatch);
+    complete(&mut world);
+    notify(&mut world, reflective);
+    assert_eq!(refused(&world), [FailureCode::UnsuccQosVal]);
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    assert_eq!((session.reflective, session.flows.reflective_rules()), (ReflectiveQos::default(), vec![]));
+}
+
+#[test]
+fn a_revocation_with_other_requests_is_rejected() {
+    for (supports, request) in [
+        (true, revocation(|request| request.gsm_capability = Some(GsmCapability(vec![1])))),
+        (
+            true,
+            revocation(|request| {
+                request.requested_qos_rules = Some(QosRules(vec![QosRule::match_all(0, 0)]))
+            }),
+        ),
+        (false, revocation(|_| {})),
+    ] {
+        let mut world = if supports { supporting() } else { World::established() };
+        world.uplink_with(7, request);
+        let answer = world.n1.last().unwrap();
+        assert_eq!((answer.body.name(), answer.pti), ("PduSessionModificationReject", 7));
+        let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+        assert_eq!(session.reflective.is_supported, supports);
+    }
 }
 
 /// An idle UE's gNB gets the attribute with the next activation, and a UPF that has lost the session the RQI.
