@@ -8,8 +8,8 @@ use pith_sbi::npcf_policyauthorization::{
     MediaComponent, MediaSubComponent, MediaType, ModAppSession, PostAppSession, UpdateEventsSubsc,
 };
 use pith_sbi::npcf_smpolicycontrol::{
-    FailureCause, FlowStatus, PartialSuccessReport, QosData, RuleReport, RuleStatus, SmPolicyDecision,
-    SmPolicyUpdateNotifyResult,
+    FailureCause, FlowStatus, PartialSuccessReport, PolicyControlRequestTrigger, QosData, RuleReport,
+    RuleStatus, SmPolicyDecision, SmPolicyUpdateNotifyResult,
 };
 use pith_types::BitRate;
 

@@ -52,10 +52,10 @@ impl DerivedRules {
         let duration = rq_timer.map_or(Some(T3583), GprsTimer2::duration);
         let rule = DerivedRule { uplink, qfi, expires: duration.map(|duration| now + duration) };
         self.rules.retain(|known| known.is_alive(now) && known.uplink != rule.uplink);
-        if self.rules.len() >= MAX_RULES
-            && let Some(first) = (0..self.rules.len()).min_by_key(|at| self.rules[*at].expires)
-        {
-            self.rules.remove(first);
+        if self.rules.len() >= MAX_RULES {
+            let expiry = |(_, rule): &(usize, &DerivedRule)| (rule.expires.is_none(), rule.expires);
+            let first = self.rules.iter().enumerate().min_by_key(expiry).map(|(at, _)| at);
+            first.map(|at| self.rules.remove(at));
         }
         self.rules.push(rule);
     }
