@@ -370,6 +370,19 @@ impl Pcf {
         self.settle(key, out);
     }
 
+    fn end_rules(&mut self, key: Key, failed: &[Arc<str>], out: &mut Outbox) {
+        let Some(association) = self.associations.get_mut(key) else { return };
+        let Some(rules) = association.rules.as_mut() else { return self.changed(key) };
+        if !failed.is_empty() {
+            let ended = rules.end(failed);
+            super::applications::notify_failures(&self.root, &self.references, association, &ended, out);
+        }
+        if association.rules.as_ref().is_some_and(|rules| rules.is_empty()) {
+            association.rules = None;
+        }
+        self.changed(key);
+    }
+
     /// Repeats notifications that the former run sent, or was about to send.
     pub(super) fn repeat_notifications(&mut self, out: &mut Outbox) {
         for key in std::mem::take(&mut self.unanswered) {

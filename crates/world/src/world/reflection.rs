@@ -26,14 +26,14 @@ impl World {
     pub fn run_reflection(&mut self) -> Result<[ReflectedAnswer; 4], Box<Failure>> {
         self.run_single_registration()?;
         self.act_now(Act::AddFlow(1, REFLECTIVE_RULE))?;
-        let before = self.answer();
+        let before = self.uplink_answer();
         self.deliver_packet_of_rule();
-        let after = self.answer();
+        let after = self.uplink_answer();
         self.pass(Duration::from_secs(61))?;
-        let late = self.answer();
+        let late = self.uplink_answer();
         self.act_now(Act::RemoveFlow(1, REFLECTIVE_RULE))?;
         self.deliver_packet_of_rule();
-        Ok([before, after, late, self.answer()])
+        Ok([before, after, late, self.uplink_answer()])
     }
 
     fn act_now(&mut self, act: Act) -> Result<(), Box<Failure>> {
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    fn answer(&self) -> ReflectedAnswer {
+    fn uplink_answer(&self) -> ReflectedAnswer {
         let session = self.anchor_session();
         let bearer = self.gnbs[self.ues[0].gnb].bearers.values().next().expect("the UE is connected");
         let own = self.ues[0].ue.sessions().find(|own| own.id == bearer.session).expect("as the gNB");
