@@ -303,7 +303,7 @@ class Tour:
 
     def uplink_flows(self, address):
         """The uplink packets that the UPF has got, by QFI."""
-        flows = json.loads(self.pith("--json", "upf", "counters", address))["flows"]
+        flows = json.loads(self.pith("--json", "upf", "counters", address))
         return {flow["qfi"]: flow["offered"]["packets"] for flow in flows if flow["direction"] == "uplink"}
 
     def pith(self, *command):
