@@ -56,11 +56,11 @@ pub(super) fn awaiting_complete() -> World {
 }
 
 fn accept(world: &World) -> &PduSessionEstablishmentAccept {
-    let accepts = world.n1.iter().filter_map(|message| match &message.body {
+    let mut accepts = world.n1.iter().filter_map(|message| match &message.body {
         GsmBody::PduSessionEstablishmentAccept(accept) => Some(&**accept),
         _ => None,
     });
-    accepts.last().unwrap()
+    accepts.next_back().unwrap()
 }
 
 fn command(world: &World) -> &PduSessionModificationCommand {
