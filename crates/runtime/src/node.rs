@@ -57,6 +57,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+pub use upgrade::is_upf_running;
 
 /// The NFs of a process.
 #[derive(Debug, Clone)]
@@ -415,7 +416,7 @@ fn api_settings(
     let residency = config.residency().to_string();
     let is_embedded = config.residency() == crate::config::Residency::Embedded;
     let (engine, write) = (engine_name(config), config.state.write.to_string());
-    let user_plane = upf.as_ref().map(|upf| upf.path_report().into());
+    let user_plane = upf.as_ref().map(|upf| upf.path_report().clone());
     let status = move || Status {
         state: readiness.state(),
         version: env!("CARGO_PKG_VERSION"),
@@ -424,7 +425,7 @@ fn api_settings(
         nfs: nfs.clone(),
         shards,
         set: set.as_ref().and_then(set::SetView::status),
-        user_plane: user_plane.clone(),
+        user_plane: user_plane.as_ref().map(Into::into),
         contexts: contexts.as_ref().map(|health| ContextStatus {
             residency: residency.clone(),
             restored: health.restored(),

@@ -26,7 +26,7 @@ mod worker;
 
 use crate::boundary::{Host, Keeper, MAX_TENANTS, Mirror, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
-use crate::fib::Follower;
+use crate::fib::{Detour, Follower, Switch};
 use crate::handover::WorkerHandles;
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
@@ -192,11 +192,14 @@ impl PortableDatapath {
         Ok(datapath)
     }
 
-    /// Makes the kernel confirm the neighbours to which the XDP program sends.
-    pub(crate) fn confirm_neighbours(&mut self, config: &DatapathConfig) {
-        match Follower::start_for_xdp(config) {
+    /// Makes the kernel confirm the neighbours to which the XDP program sends, and follows rules that it does not know.
+    pub(crate) fn attend_xdp(&mut self, config: &DatapathConfig, detour: Detour, switch: Switch) {
+        match Follower::start_for_xdp(config, detour, switch) {
             Ok(follower) => self.follower = Some(follower),
-            Err(error) => tracing::debug!(%error, "the neighbours of XDP are not confirmed"),
+            Err(error) => tracing::error!(
+                %error,
+                "user plane: changes of routing rules and packet filter are not followed, and neighbours of XDP not confirmed"
+            ),
         }
     }
 

@@ -37,7 +37,7 @@ pub fn foreign_routing(interfaces: &[String], families: &[libc::c_int]) -> io::R
             )));
         }
         if has_several_next_hops(family)? {
-            return Ok(Some(format!("the {version} default route has several next hops")));
+            return Ok(Some(format!("an {version} route has several next hops")));
         }
     }
     let enslaved = interface_in_vrf(interfaces)?;
@@ -82,8 +82,8 @@ fn has_several_next_hops(family: u8) -> io::Result<bool> {
     (request[0], request[4]) = (family, TABLE_MAIN);
     ask(RTM_GETROUTE, &request, |kind, body| {
         let (head, rest) = body.split_at_checked(RTMSG_LEN).unwrap_or_default();
-        let is_default = head.get(1) == Some(&0) && head.get(4) == Some(&TABLE_MAIN);
-        found |= kind == RTM_NEWROUTE && is_default && value(rest, RTA_MULTIPATH).is_some();
+        let is_main = head.get(4) == Some(&TABLE_MAIN);
+        found |= kind == RTM_NEWROUTE && is_main && value(rest, RTA_MULTIPATH).is_some();
     })?;
     Ok(found)
 }

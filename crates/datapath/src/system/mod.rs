@@ -16,6 +16,7 @@ mod port_blocks;
 mod port_log;
 mod route;
 mod routing;
+mod tunnels;
 
 use crate::boundary::{Host, Reach, one_sided_interfaces};
 use crate::config::{DatapathConfig, StartError};
@@ -119,7 +120,10 @@ fn filter(config: &DatapathConfig) -> Result<(Filter, bool), StartError> {
     let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
     let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, (&[], &[]));
     let by_kernel = !config.is_hairpin_direct();
-    let closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config), by_kernel);
+    let mut closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config), by_kernel);
+    for table in &mut closed {
+        table.body += &tunnels::chain(config, table.family);
+    }
     let (filter, closes) = match packet_filter(config, closed) {
         Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
         Ok(filter) => (filter, false),

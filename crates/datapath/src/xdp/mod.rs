@@ -32,6 +32,7 @@ mod xsk_sockets;
 
 use crate::boundary::{Host, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
+use crate::fib::Detour;
 use crate::portable::{PortableDatapath, worker_count};
 use crate::rules::{Clock, Now, Pools};
 use crate::sys::layout::{Action, UE_NAT};
@@ -174,6 +175,7 @@ pub struct XdpDatapath {
     portable: PortableDatapath,
     /// Owns the tables.
     program: Program,
+    detour: Detour,
 }
 
 /// The result of a start. Without the XDP path: the running portable path and the reason.
@@ -223,7 +225,13 @@ impl XdpDatapath {
             None => config.pools_by_kernel().collect(),
         };
         portable.refuse_unknown(config.refuses_unknown && !attached.succeeds);
-        portable.confirm_neighbours(config);
+        let detour = Detour::default();
+        match program.detour_switch() {
+            Ok(switch) => portable.attend_xdp(config, detour.clone(), switch),
+            Err(error) => {
+                tracing::error!(%error, "user plane: the XDP program has no switch for the kernel's forwarding")
+            }
+        }
         Self {
             attached,
             mirrored: HashMap::new(),
@@ -242,7 +250,13 @@ impl XdpDatapath {
             config: config.clone(),
             portable,
             program,
+            detour,
         }
+    }
+
+    /// Why packets from and to the data network take the kernel's forwarding.
+    pub fn detour(&self) -> Detour {
+        self.detour.clone()
     }
 
     /// Readable while [`poll_events`](Datapath::poll_events) has work: events, or sessions to return.
