@@ -77,7 +77,7 @@ enum drop_reason {
 struct rule {
 	u8 action; /* in the lower half; in the upper half, which of the session's flows its packets are of */
 	u8 flags;
-	u8 qfi;
+	u8 qfi; /* the octet of the container: the QFI, and the RQI (0x40) of downlink packets */
 	u8 dscp;
 	u32 teid;
 	u64 qfis;        /* a bit for each matching QFI; all bits set: any QFI, or none */

@@ -83,7 +83,7 @@ fn the_upf_is_the_router_on_the_link_of_its_ue() {
             session
         };
         let advertises = |lab: &mut Lab, to: &str| {
-            let Gpdu { teid, qfi, inner } = lab.downlink();
+            let Gpdu { teid, qfi, inner, .. } = lab.downlink();
             let addresses = ["fe80::1", to].map(|text| text.parse::<Ipv6Addr>().unwrap().octets()).concat();
             assert_eq!((teid, qfi, &inner[8..40]), (GNB_TEID, Some(QFI), &addresses[..]));
             assert_eq!((inner[7], inner[40], &inner[80..96]), (255, 134, &UE_PREFIX.octets()[..]));

@@ -406,6 +406,7 @@ impl ShardFactory<'_> {
             peers: None,
             data_networks: vec![internet],
             t3591: Duration::from_secs(16),
+            rq_timer: 60,
             t3592: Duration::from_secs(16),
             retransmissions: 4,
             guard: Duration::from_secs(10),

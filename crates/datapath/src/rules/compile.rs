@@ -194,6 +194,8 @@ pub struct Rule {
     pub action: Option<Action>,
     /// The QFI to set.
     pub qfi: Option<Qfi>,
+    /// Whether the RQI is set beside it.
+    pub rqi: bool,
     /// Where its packets arrive.
     pub source: Source,
     /// Filters, one of which must match; empty: all packets match.
@@ -219,6 +221,7 @@ impl Rule {
             index,
             action: session.fars.iter().find(|far| far.id == pdr.far).map(|far| far.action),
             qfi: session.qfi_of(pdr),
+            rqi: session.is_reflective(pdr),
             source: pdr.source,
             filters: pdr.filters.clone().into(),
             qfis: qfi_bits(&pdr.qfis),

@@ -233,7 +233,7 @@ fn compile_rule(rule: &Rule, n3: N3Side) -> layout::Rule {
     }
     if let Some(qfi) = rule.qfi {
         compiled.flags |= layout::RULE_HAS_QFI;
-        compiled.qfi = qfi.0;
+        compiled.qfi = qfi.0 | if rule.rqi { layout::MARK_RQI } else { 0 };
     }
     let action = match (rule.action, rule.direction()) {
         (None, _) => layout::Action::NoFar,

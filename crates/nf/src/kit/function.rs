@@ -427,6 +427,8 @@ pub struct PolicyRule {
     pub maximum: Option<Ambr>,
     /// Flow descriptions, such as `permit out 17 from 192.0.2.9 5004 to assigned` (TS 29.212 5.4.2), 1 to 15.
     pub flows: Vec<String>,
+    /// Whether the UE derives its QoS rules from downlink packets (reflective QoS), in place of getting the flows.
+    pub reflective: bool,
 }
 
 /// Why an operator deregisters a subscriber.

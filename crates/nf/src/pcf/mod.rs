@@ -358,10 +358,12 @@ impl NetworkFunction for Pcf {
     fn operate(&mut self, _now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<Value>) {
         let refusal = match what {
             Order::AddRule { supi, pdu_session_id, rule } => {
-                self.order_rules((supi, *pdu_session_id), out, |rules| Self::add_rule(rules, rule))
+                self.order_rules((supi, *pdu_session_id), out, |rules, context| {
+                    Self::add_rule(rules, context, rule)
+                })
             }
             Order::RemoveRule { supi, pdu_session_id, name } => {
-                self.order_rules((supi, *pdu_session_id), out, |rules| Self::remove_rule(rules, name))
+                self.order_rules((supi, *pdu_session_id), out, |rules, _| Self::remove_rule(rules, name))
             }
             _ => return,
         };

@@ -109,6 +109,8 @@ pub struct SmfConfig {
     pub t3592: Duration,
     /// Maximum number of retransmissions of these commands (TS 24.501 6.3.2.5, 6.3.3.5).
     pub retransmissions: u8,
+    /// RQ timer of a UE in seconds, if the PCF has none: how long a QoS rule lives that it has derived (TS 23.501 5.7.5.3).
+    pub rq_timer: u32,
     /// Time limit for an answer of another NF, a UPF or the gNB: the guard timer.
     pub guard: Duration,
     /// How long a UPF that left the path keeps the session, for packets in transit.

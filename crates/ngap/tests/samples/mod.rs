@@ -64,7 +64,7 @@ fn tunnel() -> Tunnel {
 
 fn flow(qfi: u8) -> QosFlow {
     let arp = Arp { priority_level: 8, may_preempt: false, preemptable: true };
-    QosFlow { qfi, five_qi: 9, arp, gbr: None }
+    QosFlow { qfi, five_qi: 9, arp, gbr: None, reflective: false }
 }
 
 fn setup_request() -> Vec<u8> {

@@ -31,6 +31,8 @@ pub struct Bearer {
     pub qfi: u8,
     /// All its QoS flows.
     pub flows: QosFlows,
+    /// Those with the Reflective QoS Attribute: the UE gets the RQI of their packets (TS 38.415 5.5.3.4).
+    pub reflective: QosFlows,
     /// Session-AMBR, which the gNB enforces in uplink.
     pub ambr: Option<Ambr>,
 }
@@ -48,6 +50,11 @@ impl QosFlows {
     /// Adds a flow; QFIs are 0 to 63.
     pub const fn add(&mut self, qfi: u8) {
         self.0 |= 1 << (qfi & 63);
+    }
+
+    /// Adds or removes a flow.
+    pub const fn set(&mut self, qfi: u8, is_in: bool) {
+        if is_in { self.add(qfi) } else { self.remove(qfi) }
     }
 
     /// Removes a flow.

@@ -32,11 +32,12 @@ pub(super) struct Endpoint {
     pub(super) ue: UeKey,
     pub(super) session: u8,
     flows: QosFlows,
+    reflective: QosFlows,
 }
 
 impl Endpoint {
     pub(super) const fn of(ue: UeKey, bearer: &Bearer) -> Self {
-        Self { ue, session: bearer.session, flows: bearer.flows }
+        Self { ue, session: bearer.session, flows: bearer.flows, reflective: bearer.reflective }
     }
 }
 
@@ -67,7 +68,7 @@ impl Ran {
             *moved = bearer;
         }
         if let Some(endpoint) = self.endpoints.get_mut(&bearer.downlink) {
-            endpoint.flows = bearer.flows;
+            (endpoint.flows, endpoint.reflective) = (bearer.flows, bearer.reflective);
         }
     }
 
@@ -171,8 +172,11 @@ impl Ran {
         let Some(bearer) = subscriber.bearers.iter().find(|bearer| bearer.session == session).copied() else {
             return self.ue_input(key, ue::Input::RequestService);
         };
-        let ruled =
-            subscriber.ue.sessions().find(|own| own.id == session).and_then(|own| own.flow_of(packet));
+        let ruled = subscriber
+            .ue
+            .sessions()
+            .find(|own| own.id == session)
+            .and_then(|own| own.flow_of(packet, self.now));
         // A flow without a bearer can't be used (TS 37.324 5.2.1).
         let qfi = ruled.filter(|qfi| bearer.flows.has(*qfi)).unwrap_or(bearer.qfi);
         let information = UlPduSessionInformation { qfi, qos_monitoring: None };
@@ -215,7 +219,12 @@ impl Ran {
         let endpoint = self.endpoints.get(&teid).copied().or_else(|| self.former_tunnels.draining(teid));
         let Some(endpoint) = endpoint else { return self.refuse_gpdu(from, teid) };
         match packet.pdu_session_information() {
-            Some(PduSessionInformation::Downlink(information)) if endpoint.flows.has(information.qfi) => {}
+            Some(PduSessionInformation::Downlink(information)) if endpoint.flows.has(information.qfi) => {
+                // The gNB ignores the RQI in other flows (TS 38.415 5.5.3.4).
+                if information.rqi && endpoint.reflective.has(information.qfi) {
+                    self.reflect(endpoint, information.qfi, packet.payload);
+                }
+            }
             Some(PduSessionInformation::Downlink(information)) => {
                 let flows: Vec<u8> = endpoint.flows.iter().collect();
                 let text = format!("QFI {} in a session of QFIs {flows:?}", information.qfi);
@@ -226,6 +235,16 @@ impl Ran {
             }
         }
         self.deliver(endpoint, packet.payload);
+    }
+
+    /// The UE gets the RQI with a packet, and derives a QoS rule.
+    fn reflect(&mut self, Endpoint { ue: key, session, .. }: Endpoint, qfi: u8, packet: &[u8]) {
+        let now = self.now;
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        if !subscriber.ue.reflect(session, qfi, packet, now) {
+            let text = format!("the RQI in flow {qfi} of a UE that does not support reflective QoS");
+            self.note_n3_violation("TS 23.501 5.7.5.1", text);
+        }
     }
 
     /// The source gNB sends a packet of a UE that has left into the tunnel for forwarded packets, with its QFI (TS 38.415 5.5.2.1).

@@ -95,6 +95,7 @@ fn sessions(options: &RunOptions) -> Vec<SessionRequest> {
         dnn: is_normal.then(|| options.dnn.clone()),
         snssai: is_normal.then_some(*snssai),
         session_type: options.pdu_type,
+        reflective_qos: options.reflective_qos,
     };
     (SESSION..).zip(options.slice.iter().take(most)).map(request).collect()
 }

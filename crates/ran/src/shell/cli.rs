@@ -169,6 +169,10 @@ pub struct RunOptions {
     #[arg(long, default_value = "ipv4", value_name = "TYPE", value_parser = parse_pdu_type, help_heading = "gNBs and UEs")]
     pub pdu_type: PduSessionType,
 
+    /// UEs support reflective QoS: they derive QoS rules from packets with the RQI (TS 23.501 5.7.5)
+    #[arg(long, help_heading = "gNBs and UEs")]
+    pub reflective_qos: bool,
+
     /// UEs register for emergency services only, and their session is an emergency session: sim (with a SIM card), no-sim (without,
     /// known by their IMEI)
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "sim", conflicts_with = "each_slice", help_heading = "gNBs and UEs")]

@@ -245,6 +245,11 @@ impl Ue {
         self.sessions.set_ipv6(session, address)
     }
 
+    /// A downlink packet of that QoS flow with the RQI. Returns whether the UE supports reflective QoS in the session (TS 24.501 6.2.5.1.4).
+    pub fn reflect(&mut self, session: u8, qfi: u8, packet: &[u8], now: Instant) -> bool {
+        self.sessions.reflect(session, qfi, packet, now)
+    }
+
     fn dispatch(&mut self, input: Input<'_>) {
         match input {
             Input::Register => self.register_by_user(),

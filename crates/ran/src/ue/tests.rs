@@ -60,6 +60,7 @@ fn request(id: u8) -> SessionRequest {
         dnn: Some("internet".parse().unwrap()),
         snssai: Some(slice()),
         session_type: PduSessionType::Ipv4,
+        reflective_qos: false,
     }
 }
 

@@ -83,7 +83,14 @@ pub struct Core {
     pub elsewhere: Vec<(usize, Vec<u8>)>,
     /// Datagrams to gNBs that do not answer one.
     pub datagrams: Vec<Vec<u8>>,
+    /// The flow of downlink packets with the RQI; `None`: they have none, and are in the default flow.
+    pub reflects: Option<u8>,
+    /// The QFI of each uplink packet.
+    pub uplink_qfis: Vec<u8>,
 }
+
+/// The flow with the Reflective QoS Attribute.
+pub const REFLECTIVE: u8 = 10;
 
 const UPF: &str = "10.0.0.9";
 
@@ -232,6 +239,7 @@ impl Core {
         assert_eq!(to, format!("{UPF}:2152").parse().unwrap());
         let packet = Packet::decode(datagram).unwrap();
         let Some(downlink) = self.downlink.get(&Teid(packet.teid)) else { return vec![] };
+        self.uplink_qfis.extend(packet.pdu_session_information().map(|information| information.qfi()));
         if self.fault == Some(Fault::DropEcho) {
             return vec![];
         }
@@ -248,8 +256,8 @@ impl Core {
     }
 
     fn gpdu(&self, teid: Teid, packet: Vec<u8>) -> Vec<u8> {
-        let qfi = if self.fault == Some(Fault::WrongQfi) { 5 } else { 9 };
-        let information = DlPduSessionInformation { qfi, ..Default::default() };
+        let qfi = if self.fault == Some(Fault::WrongQfi) { 5 } else { self.reflects.unwrap_or(9) };
+        let information = DlPduSessionInformation { qfi, rqi: self.reflects.is_some(), ppi: None };
         let pdu_session = (self.fault != Some(Fault::NoContainer)).then_some(information);
         let header = GpduHeader { teid: teid.0, pdu_session };
         let mut out = vec![0; GpduHeader::MAX_LEN];
@@ -508,7 +516,10 @@ pub fn setup_item(imsi: &str, nas_pdu: Option<Vec<u8>>) -> SetupItem {
         session_ambr: Some(ambr()),
         uplink: Tunnel { address: UPF.parse().unwrap(), teid: Teid(number(imsi)) },
         session_type: SessionType::Ipv4,
-        flows: vec![QosFlow { qfi: 9, five_qi: 9, arp, gbr: None }],
+        flows: vec![
+            QosFlow { qfi: 9, five_qi: 9, arp, gbr: None, reflective: false },
+            QosFlow { qfi: REFLECTIVE, five_qi: 8, arp, gbr: None, reflective: true },
+        ],
     };
     SetupItem { pdu_session_id: 1, nas_pdu, snssai: Snssai::of_sst(1), transfer: transfer.encode() }
 }

@@ -6,7 +6,7 @@ mod mobility;
 #[path = "../ue/network.rs"]
 mod network;
 
-use crate::core::{Core, Fault};
+use crate::core::{Core, Fault, REFLECTIVE};
 use pith_nas::ie::PduSessionType;
 use pith_ngap::Message;
 use pith_ran::gnb::{self, UeKey};
@@ -46,6 +46,12 @@ impl World {
 
     /// UEs that request sessions of this type.
     fn of_type(session_type: PduSessionType, plan: Plan, gnbs: u32, ues: u32, arrivals: Arrivals) -> Self {
+        let request = SessionRequest { session_type, ..network::session_request(1) };
+        Self::of_request(&request, plan, gnbs, ues, arrivals)
+    }
+
+    /// UEs that request this session.
+    fn of_request(request: &SessionRequest, plan: Plan, gnbs: u32, ues: u32, arrivals: Arrivals) -> Self {
         let gnb = |index: u32| gnb::Settings {
             name: format!("gnb-{index}"),
             plmn: network::plmn(),
@@ -71,7 +77,7 @@ impl World {
                 subscription: Subscription { supi, ..network::subscription() },
                 imeisv: "imeisv-4901542032375101".parse().unwrap(),
                 gnb: (index % gnbs) as usize,
-                sessions: vec![SessionRequest { session_type, ..network::session_request(1) }],
+                sessions: vec![request.clone()],
                 begins,
             };
             ran.add_ue(Arc::clone(&settings), setup).unwrap();
@@ -285,6 +291,57 @@ fn ues_stream_at_their_rate_and_count_returned_datagrams() {
     assert_eq!((traffic.sent, traffic.received, traffic.round_trip.len()), (600, 600, 600));
     let (sent, received) = traffic.megabits_per_second(1250);
     assert!((sent - 2.0).abs() < 0.02 && sent == received, "{sent} {received}");
+}
+
+/// A UE that streams for 200 s, whose returned packets have the RQI in that flow.
+fn reflecting(reflective_qos: bool, qfi: u8) -> World {
+    let request = SessionRequest { reflective_qos, ..network::session_request(1) };
+    let mut world = World::of_request(&request, streaming(200), 1, 1, Arrivals::AtOnce);
+    world.core.reflects = Some(qfi);
+    world.begin();
+    world
+}
+
+impl World {
+    /// The flows of the uplink packets of the next seconds.
+    fn uplink_flows(&mut self, seconds: u64) -> Vec<u8> {
+        self.core.uplink_qfis.clear();
+        self.run(Duration::from_secs(seconds));
+        assert!(self.core.uplink_qfis.len() as u64 >= 100 * seconds - 1);
+        let mut flows = self.core.uplink_qfis.clone();
+        flows.dedup();
+        flows
+    }
+}
+
+/// T3583 is 60 s without a value of the network (TS 24.501 6.2.5.1.4).
+#[test]
+fn uplink_packets_take_the_flow_of_packets_with_the_rqi_until_t3583_expires() {
+    let mut world = reflecting(true, REFLECTIVE);
+    assert_eq!(world.core.uplink_qfis, [9], "before the first packet with the RQI");
+    assert_eq!(world.uplink_flows(2), [REFLECTIVE]);
+    world.core.reflects = None;
+    assert_eq!(world.uplink_flows(58), [REFLECTIVE]);
+    assert_eq!(world.uplink_flows(4), [REFLECTIVE, 9]);
+    world.core.reflects = Some(REFLECTIVE);
+    assert_eq!(world.uplink_flows(1), [9, REFLECTIVE]);
+    assert_eq!(world.violations(), Vec::<String>::new());
+}
+
+/// The gNB ignores the RQI in flows without the Reflective QoS Attribute (TS 38.415 5.5.3.4).
+#[test]
+fn the_rqi_in_a_flow_without_the_attribute_is_ignored() {
+    let mut world = reflecting(true, 9);
+    assert_eq!(world.uplink_flows(1), [9]);
+    let session = world.ran.ue(UeKey(0)).unwrap().sessions().next().unwrap().clone();
+    assert_eq!((session.derived.count(world.now), world.violations().len()), (0, 0));
+}
+
+#[test]
+fn the_rqi_for_a_ue_without_reflective_qos_is_a_violation() {
+    let mut world = reflecting(false, REFLECTIVE);
+    assert_eq!(world.uplink_flows(1), [9]);
+    assert!(world.violations()[0].contains("TS 23.501 5.7.5.1"), "{:?}", world.violations());
 }
 
 #[test]

@@ -115,6 +115,8 @@ struct RuleBody {
     guaranteed: Option<Ambr>,
     maximum: Option<Ambr>,
     flows: Vec<String>,
+    #[serde(default)]
+    reflective: bool,
 }
 
 impl RuleBody {
@@ -135,8 +137,9 @@ pub(super) fn add_rule(api: Rc<Api>, call: Call) -> Handling {
         let Ok([body]) = <[RuleBody; 1]>::try_from(call.body_items()?) else {
             return Err(ApiError::bad_request("the body must be one rule"));
         };
-        let RuleBody { five_qi, priority_level, precedence, guaranteed, maximum, flows } = body;
-        let rule = PolicyRule { name, five_qi, priority_level, precedence, guaranteed, maximum, flows };
+        let RuleBody { five_qi, priority_level, precedence, guaranteed, maximum, flows, reflective } = body;
+        let rule =
+            PolicyRule { name, five_qi, priority_level, precedence, guaranteed, maximum, flows, reflective };
         change(api, Order::AddRule { supi, pdu_session_id, rule }).await
     })
 }

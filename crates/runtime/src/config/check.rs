@@ -190,6 +190,9 @@ impl Findings {
         self.require((1..=10).contains(&n4.n1), "n4.n1", "this must be 1 to 10");
         self.require(!n4.t1.0.is_zero(), "n4.t1", "this must be longer than 0, such as 1s");
         self.require(!n4.heartbeat.0.is_zero(), "n4.heartbeat", "this must be longer than 0, such as 10s");
+        let rq_timer = config.smf.timers.rq_timer.0.as_secs();
+        let is_sendable = (2..=186 * 60).contains(&rq_timer);
+        self.require(is_sendable, "smf.timers.rq_timer", "this must be 2s to 186min, such as 1min");
         let tun = &config.upf.tun;
         let interface = (1..=15).contains(&tun.len()) && tun.bytes().all(|b| b.is_ascii_alphanumeric());
         self.require(interface, "upf.tun", "an interface has a name of 1 to 15 letters and digits");

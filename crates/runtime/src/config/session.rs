@@ -18,7 +18,7 @@ section! {
         data_networks: Vec<DataNetwork> = vec![DataNetwork::internet()],
         /// Data networks and areas that the UPFs of 'n4.upfs' serve, if there are several.
         upfs: Vec<UpfService> = Vec::new(),
-        /// Lengths of the timers of TS 24.501 table 10.3.2.
+        /// Lengths of timers of sessions (TS 24.501 10.3).
         timers: SmfTimers = SmfTimers::default(),
     }
 }
@@ -164,12 +164,15 @@ impl DataNetwork {
 }
 
 section! {
-    /// 5GSM timers of the SMF. A message is sent at most five times.
+    /// 5GSM timers. The SMF sends a message at most five times.
     SmfTimers {
         /// Started when PDU SESSION MODIFICATION COMMAND is sent.
         t3591: Period = Period::seconds(16),
         /// Started when PDU SESSION RELEASE COMMAND is sent.
         t3592: Period = Period::seconds(16),
+        /// RQ timer, sent to UEs that support reflective QoS if the PCF has none: 2 s to 186min. A UE deletes a QoS rule that it has derived
+        /// after this time without a packet that confirms it.
+        rq_timer: Period = Period::seconds(60),
     }
 }
 

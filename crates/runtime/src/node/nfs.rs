@@ -261,6 +261,7 @@ fn smf_config(config: &Config) -> SmfConfig {
         breakouts: breakouts.collect(),
         t3591: config.smf.timers.t3591.0,
         t3592: config.smf.timers.t3592.0,
+        rq_timer: config.smf.timers.rq_timer.0.as_secs().try_into().unwrap_or(u32::MAX),
         retransmissions: 4,
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),

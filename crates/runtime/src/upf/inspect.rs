@@ -168,6 +168,7 @@ fn qer(qer: &Qer) -> Value {
     json!({
         "id": qer.id.0,
         "qfi": qer.qfi.map(|qfi| qfi.0),
+        "rqi": qer.rqi,
         "openUplink": open(qer.gates.uplink),
         "openDownlink": open(qer.gates.downlink),
         "mbr": qer.mbr.map(rates),

@@ -72,10 +72,19 @@ impl Session {
     /// The QFI that packets of a PDR get: that of the QER that the fewest PDRs refer to, of equal ones the first. A QER of several flows, such as
     /// that of the session-AMBR, may have a QFI, too (TS 29.244 5.4.4); that of a flow is more specific.
     pub fn qfi_of(&self, pdr: &Pdr) -> Option<Qfi> {
-        let of_flow = |id: &QerId| Some((*id, self.qers.iter().find(|qer| qer.id == *id)?.qfi?));
+        self.marking_qer(pdr)?.qfi
+    }
+
+    /// Whether the packets of a PDR have the RQI beside their QFI (TS 23.501 5.7.5.3): downlink packets whose QER says so.
+    pub fn is_reflective(&self, pdr: &Pdr) -> bool {
+        pdr.source.direction() == Direction::Downlink && self.marking_qer(pdr).is_some_and(|qer| qer.rqi)
+    }
+
+    /// The QER that marks the packets of a PDR.
+    fn marking_qer(&self, pdr: &Pdr) -> Option<&Qer> {
+        let of_flow = |id: &QerId| self.qers.iter().find(|qer| qer.id == *id).filter(|qer| qer.qfi.is_some());
         let uses = |id: QerId| self.pdrs.iter().filter(|pdr| pdr.qers.contains(&id)).count();
-        let named = pdr.qers.iter().filter_map(of_flow);
-        named.min_by_key(|(id, _)| uses(*id)).map(|(_, qfi)| qfi)
+        pdr.qers.iter().filter_map(of_flow).min_by_key(|qer| uses(qer.id))
     }
 }
 
@@ -226,6 +235,8 @@ pub struct Qer {
     pub gbr: Option<Rates>,
     /// The QFI, set in the PDU Session Container of packets sent by tunnel.
     pub qfi: Option<Qfi>,
+    /// Whether downlink packets have the RQI there, too: UEs derive QoS rules from them (TS 29.244 5.4.12).
+    pub rqi: bool,
 }
 
 /// A gate for each direction.

@@ -26,6 +26,7 @@ mod path;
 mod process;
 mod radio;
 mod reallocation;
+mod reflection;
 mod restoring;
 mod run;
 mod sbi;
@@ -36,6 +37,7 @@ mod user;
 pub use attack::{AttackAction, Attacker, ObservedMessages};
 pub(crate) use fault::Fault;
 pub(crate) use history::Ends;
+pub use reflection::ReflectedAnswer;
 pub use run::Report;
 pub(crate) use user::{Act, SubscriptionChange};
 

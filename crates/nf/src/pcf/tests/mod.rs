@@ -30,12 +30,18 @@ fn ask_access(bench: &mut Bench<Pcf>) -> Seen {
 }
 
 fn ask_session(bench: &mut Bench<Pcf>) -> Seen {
+    ask_session_with(bench, |_| {})
+}
+
+/// A request with a change.
+fn ask_session_with(bench: &mut Bench<Pcf>, change: impl FnOnce(&mut SmPolicyContextData)) -> Seen {
     let notification = Uri::new(&root("smf"), "/nsmf-callback/v1/sm-policy/1");
     let dnn: pith_types::Dnn = "internet".parse().unwrap();
     let slice = Snssai::of_sst(1);
     let mut body = SmPolicyContextData::new(supi(), 5, PduSessionType::Ipv4, dnn, notification, slice);
     body.subs_sess_ambr = Some(ambr(200));
     body.ipv4_address = Some("10.45.0.2".parse().unwrap());
+    change(&mut body);
     bench.request(CreateSmPolicy { body })
 }
 

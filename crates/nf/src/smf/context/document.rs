@@ -13,6 +13,7 @@
 //!  usage      data volume over a secondary RAT; absent if there is none
 //!  emergency  marks an emergency session; absent in others
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
+//!  reflective whether the UE derives QoS rules, RQ timer, rules whose packets have the RQI; absent if the UE does not, and there is no timer
 //!  subscribed subscribed QoS, and a change of the subscription; absent if the authorised QoS is the subscribed one, and there is no change
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
@@ -20,7 +21,7 @@
 //!
 //! Not in it: the key in the table; the id, which is the document's key. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
 
-use super::{AmfLink, IpVersions, Pending, Qos, SmContext, UeAddress, UserPlane};
+use super::{AmfLink, IpVersions, Pending, Qos, ReflectiveQos, SmContext, UeAddress, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
 use crate::smf::flows::SessionFlows;
@@ -62,10 +63,13 @@ const EMERGENCY: Section = Section { id: 11, name: "emergency", version: 1 };
 
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 2 };
 
+/// A session without the section has no reflective QoS.
+const REFLECTIVE: Section = Section { id: 17, name: "reflective QoS", version: 1 };
+
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -87,6 +91,9 @@ pub(in crate::smf) fn pack(
         FLOWS => !session.flows.is_default(),
         SUBSCRIBED => session.subscribed != session.qos || session.subscription_change.is_some(),
         EMERGENCY => session.is_emergency,
+        REFLECTIVE => {
+            session.reflective != ReflectiveQos::default() || !session.flows.reflective_rules().is_empty()
+        }
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -116,6 +123,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         subscribed,
         subscription_change,
         flows,
+        reflective,
         policy,
         is_registered,
         modification,
@@ -173,6 +181,10 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             subscription_change.pack(writer);
         }
         EMERGENCY => is_emergency.pack(writer),
+        REFLECTIVE => {
+            reflective.pack(writer);
+            flows.reflective_rules().pack(writer);
+        }
         REJECTED => rejected_pti.pack(writer),
         LEAVING => {
             leaving.pack(writer);
@@ -224,7 +236,13 @@ pub(in crate::smf) fn unpack(
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
     let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
     let is_emergency = sections.has(&EMERGENCY) && sections.unpack(&EMERGENCY)?;
-    let flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
+    let mut flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
+    let mut reflective = ReflectiveQos::default();
+    if sections.has(&REFLECTIVE) {
+        let rules: Vec<u8>;
+        (reflective, rules) = sections.unpack(&REFLECTIVE)?;
+        flows.note_reflective_rules(&rules);
+    }
     let (subscribed, subscription_change) =
         if sections.has(&SUBSCRIBED) { sections.unpack(&SUBSCRIBED)? } else { (qos.clone(), None) };
     let (mut leaving, mut deletion) = (Vec::new(), None);
@@ -257,6 +275,7 @@ pub(in crate::smf) fn unpack(
         subscribed,
         subscription_change,
         flows,
+        reflective,
         policy,
         is_registered,
         modification,
@@ -526,6 +545,7 @@ mod tests {
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;
             session.rejected_pti = release;
+            session.reflective = ReflectiveQos { is_supported: has_v4, timer: tac, revocation: release };
             let (tunnels, after_handover, (uplink, downlink)) = dual;
             let wanted: Vec<_> = (1..).zip(tunnels).collect();
             session.tunnels = reroute((None, &session.tunnels), &wanted).map(|it| it.tunnels).unwrap_or_default();

@@ -12,6 +12,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-handover-1", include_str!("../../../tests/golden/smf-handover-1.hex")),
     ("smf-handover-2", include_str!("../../../tests/golden/smf-handover-2.hex")),
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
+    ("smf-reflective-1", include_str!("../../../tests/golden/smf-reflective-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
@@ -35,6 +36,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-handover", only(&super::owner::prepared_by_another_amf())),
         ("smf-changing", only(&super::subscription_change::awaiting_decision())),
         ("smf-emergency", only(&super::emergency::without_policy())),
+        ("smf-reflective", only(&super::reflective::awaiting_complete())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }

@@ -49,6 +49,7 @@ pub(super) fn config() -> SmfConfig {
             is_ladn: false,
         }],
         t3591: Duration::from_secs(16),
+        rq_timer: 60,
         t3592: Duration::from_secs(16),
         retransmissions: 4,
         guard: Duration::from_secs(10),

@@ -60,7 +60,12 @@ impl AwaitingPolicyDecision {
                 if let Some(supi) = session.ue.supi().filter(|_| !session.is_emergency).cloned() {
                     consumer::subscribe_to_changes(session, env, supi);
                 }
-                let (flows, failures) = session.flows.current.after(&created.body, &[], &session.qos);
+                if session.reflective.is_supported {
+                    let timer = created.body.reflective_qos_timer.unwrap_or(env.config.rq_timer);
+                    session.reflective.timer = Some(timer);
+                }
+                let of = (&session.qos, session.reflective);
+                let (flows, failures) = session.flows.current.after(&created.body, &[], of);
                 session.flows.current = flows;
                 let reports = failures.into_iter().map(Failure::into_report).collect();
                 consumer::report_rules(session, env, reports);
