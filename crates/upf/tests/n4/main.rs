@@ -6,6 +6,7 @@ mod framed;
 mod handover;
 mod load;
 mod places;
+mod prefix;
 mod predefined;
 mod report;
 mod session;

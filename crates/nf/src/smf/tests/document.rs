@@ -30,6 +30,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-handover", only(&super::owner::prepared_by_another_amf())),
         ("smf-changing", only(&super::subscription_change::awaiting_decision())),
         ("smf-emergency", only(&super::emergency::without_policy())),
+        ("smf-ipv6", only(&super::ipv6::delegating())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }
