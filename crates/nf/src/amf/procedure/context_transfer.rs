@@ -12,7 +12,7 @@
 use super::registration::{self, Attempt};
 use super::{Procedure, RegistrationStep, Step, deregistration};
 use crate::amf::consumer;
-use crate::amf::context::{CallId, Env, RmState, UeContext};
+use crate::amf::context::{CallId, Env, RmState, TransferredPolicy, UeContext};
 use crate::amf::emergency;
 use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
@@ -114,6 +114,8 @@ impl AwaitingUeContextTransfer {
             return Ok(self.attempt.ask_identity(ue, env));
         };
         let is_emergency = emergency::is_registered_elsewhere(env, &context);
+        let policy = context.pcf_am_policy_uri.clone().filter(consumer::is_policy);
+        ue.transferred_policy = policy.map(|uri| Box::new(TransferredPolicy { uri, is_taken: false }));
         ue.k_gnb_count = received.uplink;
         ue.security = Some(received.security);
         ue.pei = context.pei;
@@ -163,6 +165,7 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     // The old AMF releases the others: they are its own.
     let mut report = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     report.to_release_session_list = left.into_iter().map(|session| session.id).collect();
+    report.pcf_reselected_ind = (!take_policy(ue, begins)).then_some(true);
     consumer::report_transfer(env, api_root, guti, report);
     if begins {
         return;
@@ -172,6 +175,22 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     ue.rm = RmState::Registered;
     (ue.must_store, ue.must_store_at_once) = (true, true);
     announce_idle(ue, env, &ids);
+}
+
+/// Takes the AM policy association of the old AMF (TS 23.502 4.2.2.2.2 steps 10 and 15); `false` if this AMF creates one of its own, so that
+/// the old AMF deletes its one: at an initial registration, in which nothing else is taken over either.
+fn take_policy(ue: &mut UeContext, begins: bool) -> bool {
+    let is_usable = !begins && ue.policy.is_none() && !ue.is_emergency_registered();
+    match &mut ue.transferred_policy {
+        Some(policy) if is_usable => {
+            policy.is_taken = true;
+            true
+        }
+        _ => {
+            ue.transferred_policy = None;
+            false
+        }
+    }
 }
 
 /// Notifies the SMFs of sessions that another AMF had, and has them deactivate the user planes.
