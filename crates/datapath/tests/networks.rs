@@ -28,7 +28,8 @@ fn udp_v6_to(
     let length = 8 + payload.len() as u16;
     let mut udp = [from, port, length, 0].map(u16::to_be_bytes).concat();
     udp.extend(payload);
-    let pseudo = [&source.octets()[..], &destination.octets(), &[0, 17], &length.to_be_bytes(), &udp].concat();
+    let pseudo =
+        [&source.octets()[..], &destination.octets(), &[0, 17], &length.to_be_bytes(), &udp].concat();
     let words = pseudo.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], *w.get(1).unwrap_or(&0)])));
     let sum: u32 = words.sum();
     let folded = (sum & 0xffff) + (sum >> 16);
@@ -146,7 +147,10 @@ fn a_router_behind_a_ue_gets_a_prefix_and_its_hosts_exchange_packets() {
         lab.install(session);
         let advertisement = lab.downlink().inner;
         let info = &advertisement[advertisement.len() - 32..];
-        assert_eq!((advertisement[40], advertisement[45], info[2], &info[16..]), (134, 0x40, 64, &prefix.octets()[..]));
+        assert_eq!(
+            (advertisement[40], advertisement[45], info[2], &info[16..]),
+            (134, 0x40, 64, &prefix.octets()[..])
+        );
 
         let own: Ipv6Addr = "fe80::77".parse().unwrap();
         let servers: Ipv6Addr = "ff02::1:2".parse().unwrap();
@@ -160,11 +164,16 @@ fn a_router_behind_a_ue_gets_a_prefix_and_its_hosts_exchange_packets() {
             lab.uplink(TEID, &udp_v6_to((own, 546), (servers, 547), &solicit(requested)));
             let Gpdu { teid, qfi, inner } = lab.downlink();
             assert_eq!((teid, qfi, inner[6], inner[7]), (GNB_TEID, Some(QFI), 17, 64));
-            assert_eq!((&inner[40..44], &inner[48..52]), (&[2, 35, 2, 34][..], &[2, 9, 8, 7][..]), "an Advertise");
+            assert_eq!(
+                (&inner[40..44], &inner[48..52]),
+                (&[2, 35, 2, 34][..], &[2, 9, 8, 7][..]),
+                "an Advertise"
+            );
             let delegated: Ipv6Addr = delegated.parse().unwrap();
             let lease = [&[0xff; 8][..], &[length], &delegated.octets()].concat();
             assert!(inner.windows(25).any(|octets| octets == lease), "{inner:02x?}");
-            let server = [&[0, 23, 0, 16][..], &"2001:db8::53".parse::<Ipv6Addr>().unwrap().octets()].concat();
+            let server =
+                [&[0, 23, 0, 16][..], &"2001:db8::53".parse::<Ipv6Addr>().unwrap().octets()].concat();
             assert!(inner.windows(20).any(|octets| octets == server), "{inner:02x?}");
         };
         delegates(&mut lab, [0, 24], 57, "2001:db8:2d:180::");
@@ -178,7 +187,10 @@ fn a_router_behind_a_ue_gets_a_prefix_and_its_hosts_exchange_packets() {
         assert_eq!(receive(&server), b"from behind the UE");
         server.send_to(b"and back", (host, 5000)).unwrap();
         let gpdu = lab.downlink();
-        assert_eq!((gpdu.teid, &gpdu.inner[24..40], &gpdu.inner[48..]), (GNB_TEID, &host.octets()[..], &b"and back"[..]));
+        assert_eq!(
+            (gpdu.teid, &gpdu.inner[24..40], &gpdu.inner[48..]),
+            (GNB_TEID, &host.octets()[..], &b"and back"[..])
+        );
         // The UE itself, with the prefix of its link.
         let ue: Ipv6Addr = "2001:db8:2d:100::77".parse().unwrap();
         lab.uplink(TEID, &udp_v6(ue, 7000, b"of the UE"));

@@ -164,7 +164,8 @@ impl PrefixClient {
         }
         let options = read_options(rest).ok_or_else(|| invalid("an option of a wrong length"))?;
         let prefixes: Vec<_> = options.iter().filter(|(code, _)| *code == IA_PREFIX).collect();
-        let has_status = options.iter().any(|(code, value)| *code == STATUS_CODE && value.get(..2) != Some(&[0, 0]));
+        let has_status =
+            options.iter().any(|(code, value)| *code == STATUS_CODE && value.get(..2) != Some(&[0, 0]));
         match prefixes[..] {
             [] if has_status => Ok(None),
             [(_, value)] => self.read_prefix(value).map(Some),
@@ -174,7 +175,8 @@ impl PrefixClient {
 
     fn read_prefix(&self, value: &[u8]) -> Result<DelegatedPrefix, AnswerViolation> {
         let wrong = |what: String| (PREFIX, format!("a delegated prefix {what}"));
-        let fields = value.split_first_chunk::<25>().and_then(|(head, rest)| Some((head, read_options(rest)?)));
+        let fields =
+            value.split_first_chunk::<25>().and_then(|(head, rest)| Some((head, read_options(rest)?)));
         let (head, options) = fields.ok_or_else(|| wrong("of a wrong length".into()))?;
         let length = head[8];
         let prefix = head.last_chunk::<16>().map_or(Ipv6Addr::UNSPECIFIED, |octets| Ipv6Addr::from(*octets));
@@ -276,7 +278,9 @@ mod tests {
         assert_eq!(CLIENT.read(&whole), Ok(Dhcpv6Answer::Delegated(prefix)));
         assert_eq!(prefix.to_string(), "2001:db8:45:200::/56 without 2001:db8:45:200::/64");
         let offer = reply(|message| message[0] = ADVERTISE);
-        let Ok(Dhcpv6Answer::Offer { server, prefix: offered }) = CLIENT.read(&offer) else { panic!("no offer") };
+        let Ok(Dhcpv6Answer::Offer { server, prefix: offered }) = CLIENT.read(&offer) else {
+            panic!("no offer")
+        };
         assert_eq!((server.len(), offered), (18, prefix));
     }
 

@@ -200,9 +200,7 @@ impl<'a> Dhcpv6Message<'a> {
 
     /// Whether a server handles the message: it has the identifiers that its type requires, and no others (RFC 8415 16.2 to 16.12).
     fn is_valid(&self) -> bool {
-        use message::{
-            CONFIRM, DECLINE, INFORMATION_REQUEST, REBIND, RELEASE, RENEW, REQUEST, SOLICIT,
-        };
+        use message::{CONFIRM, DECLINE, INFORMATION_REQUEST, REBIND, RELEASE, RENEW, REQUEST, SOLICIT};
         match self.kind {
             SOLICIT | CONFIRM | REBIND => self.client.is_some() && self.server.is_none(),
             REQUEST | RENEW | RELEASE | DECLINE => self.client.is_some() && self.server.is_some(),
@@ -255,10 +253,14 @@ impl<'a> Dhcpv6Message<'a> {
     /// What each identity association gets (RFC 8415 18.3.2, 18.3.4, 18.3.5, 18.3.9): the first that is for prefixes, the session's.
     fn put_leases(&self, out: &mut Vec<u8>, server: &Dhcpv6Server<'_>) {
         let mut prefix = delegated(server.ue, self.wants_exclusion);
+        // A Solicit and a Request have wishes; the others name what the client has.
+        let has_leases = matches!(self.kind, message::RENEW | message::REBIND);
         for association in &self.associations {
             match (association.code, prefix) {
                 (option::IA_PD, Some(leased)) => {
-                    association.put_prefix(out, leased, self.wants_exclusion.then_some(server.ue));
+                    let former = if has_leases { &association.leases[..] } else { &[] };
+                    let excluded = self.wants_exclusion.then_some(server.ue);
+                    association.put_prefix(out, leased, excluded, former);
                     prefix = None;
                 }
                 (option::IA_PD, None) => association.put_refusal(out, LeaseStatus::NoPrefixAvail),
@@ -269,10 +271,10 @@ impl<'a> Dhcpv6Message<'a> {
 
     /// Whether the client's addresses are of this link; `None` if it names none (RFC 8415 18.3.3).
     fn confirm(&self, server: &Dhcpv6Server<'_>) -> Option<LeaseStatus> {
-        let addresses = || self.associations.iter().filter(|it| it.code != option::IA_PD).flat_map(|it| &it.leases);
+        let addresses =
+            || self.associations.iter().filter(|it| it.code != option::IA_PD).flat_map(|it| &it.leases);
         addresses().next()?;
-        let is_of_link =
-            |address: Ipv6Addr| server.ue.v6.is_some_and(|prefix| same_link(prefix, address));
+        let is_of_link = |address: Ipv6Addr| server.ue.v6.is_some_and(|prefix| same_link(prefix, address));
         let all = addresses().all(|(address, _)| is_of_link(*address));
         Some(if all { LeaseStatus::Success } else { LeaseStatus::NotOnLink })
     }
@@ -309,19 +311,26 @@ impl IdentityAssociation {
         Some(Self { code, id: *id, leases })
     }
 
-    /// Puts the delegated prefix. Others that the client has are no longer valid (RFC 8415 18.3.4, 18.3.5); a length without a prefix is a wish.
-    /// `excluded`: the session's own prefix, which is excluded from the delegated one (RFC 6603 4.2).
-    fn put_prefix(&self, out: &mut Vec<u8>, (prefix, length): (Ipv6Addr, u8), excluded: Option<UeAddress>) {
+    /// Puts the delegated prefix. Others that the client had are no longer valid (RFC 8415 18.3.4, 18.3.5). `excluded`: the session's own
+    /// prefix, which is excluded from the delegated one (RFC 6603 4.2).
+    fn put_prefix(
+        &self,
+        out: &mut Vec<u8>,
+        leased: (Ipv6Addr, u8),
+        excluded: Option<UeAddress>,
+        former: &[(Ipv6Addr, u8)],
+    ) {
         put_option(out, option::IA_PD, |out| {
             out.extend(self.id);
             out.extend([INFINITE.to_be_bytes(), INFINITE.to_be_bytes()].concat());
-            put_lease(out, (prefix, length), INFINITE, |out| {
+            put_lease(out, leased, INFINITE, |out| {
                 if let Some(own) = excluded {
                     put_exclusion(out, own);
                 }
             });
-            let others = self.leases.iter().filter(|it| !it.0.is_unspecified() && **it != (prefix, length));
-            others.for_each(|other| put_lease(out, *other, 0, |_| {}));
+            for other in former.iter().filter(|it| **it != leased) {
+                put_lease(out, *other, 0, |_| {});
+            }
         });
     }
 

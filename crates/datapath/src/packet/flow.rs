@@ -113,7 +113,9 @@ impl Flow {
         let IpAddr::V6(to) = self.destination else { return false };
         let [first, ..] = to.segments();
         let is_link_local = first & 0xffc0 == 0xfe80 || first & 0xff0f == 0xff02;
-        is_link_local && self.transport_at == IPV6_HEADER_LEN && (self.protocol == ICMPV6 || self.is_dhcpv6(to))
+        is_link_local
+            && self.transport_at == IPV6_HEADER_LEN
+            && (self.protocol == ICMPV6 || self.is_dhcpv6(to))
     }
 
     fn is_dhcpv6(&self, to: Ipv6Addr) -> bool {

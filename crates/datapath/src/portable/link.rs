@@ -42,11 +42,11 @@ impl Path {
         let shared = Arc::clone(&self.shared);
         let server = Dhcpv6Server { duid: &shared.duid, ue: rules.ue, dns: shared.dns_of(rules.ue) };
         let answer = Dhcpv6Message::read(packet, flow).and_then(|message| message.answer(&server));
-        match answer {
-            Some(answer) => self.send_on_link(rules, &answer),
-            None => return false,
+        let is_answered = answer.is_some();
+        if let Some(answer) = answer {
+            self.send_on_link(rules, &answer);
         }
-        true
+        is_answered
     }
 
     /// Sends a Router Advertisement to `to`, or to all nodes of a session's link: to its UE.

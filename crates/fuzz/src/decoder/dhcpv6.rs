@@ -41,8 +41,9 @@ fn check(answer: &[u8], ue: UeAddress) -> Result<(), String> {
 /// Prefixes with a lifetime are the session's, but not that of the link.
 fn check_prefixes(mut options: &[u8], ue: UeAddress) -> Result<(), String> {
     while let Some((&[c0, c1, l0, l1], rest)) = options.split_first_chunk() {
-        let (value, next) =
-            rest.split_at_checked(u16::from_be_bytes([l0, l1]).into()).ok_or("an option of a wrong length")?;
+        let (value, next) = rest
+            .split_at_checked(u16::from_be_bytes([l0, l1]).into())
+            .ok_or("an option of a wrong length")?;
         match u16::from_be_bytes([c0, c1]) {
             25 => check_prefixes(value.get(12..).ok_or("a short association")?, ue)?,
             IA_PREFIX => {

@@ -63,7 +63,8 @@ impl Pools {
     /// All pools of the configuration, a shard's part of each.
     pub(super) fn new(config: &SmfConfig, identity: &Identity) -> Self {
         let blocks: Vec<_> = identity.blocks().collect();
-        let v4 = |(address, prefix): (Ipv4Addr, u8), reserved| ((IpAddr::V4(address), prefix), ADDRESS, reserved);
+        let v4 =
+            |(address, prefix): (Ipv4Addr, u8), reserved| ((IpAddr::V4(address), prefix), ADDRESS, reserved);
         let shared = config.data_networks.iter().map(|network| v4(network.pool, network.reserved));
         let prefixes = config.data_networks.iter().filter_map(|network| {
             let (address, prefix) = network.pool6?;
@@ -110,7 +111,8 @@ impl Pools {
     }
 
     fn pool_of(&mut self, address: IpAddr) -> Option<&mut Pool> {
-        let is_its = |(network, pool): &&mut (PoolNetwork, Pool)| contains(*network, address) && pool.has(address);
+        let is_its =
+            |(network, pool): &&mut (PoolNetwork, Pool)| contains(*network, address) && pool.has(address);
         self.pools.iter_mut().find(is_its).map(|(_, pool)| pool)
     }
 
@@ -364,7 +366,9 @@ impl Pool {
     fn address_of(&self, number: u32) -> IpAddr {
         match self.network.0 {
             IpAddr::V4(_) => Ipv4Addr::from(number).into(),
-            IpAddr::V6(network) => Ipv6Addr::from_bits(network.to_bits() | u128::from(number) << self.shift()).into(),
+            IpAddr::V6(network) => {
+                Ipv6Addr::from_bits(network.to_bits() | u128::from(number) << self.shift()).into()
+            }
         }
     }
 
@@ -693,7 +697,8 @@ mod tests {
         first.release(given[7]);
         assert_eq!(all(&mut first), [given[7]]);
         // Sessions of a configuration with prefixes of 64 bits.
-        let of_64 = ["2001:db8:45:200::", "2001:db8:45:301::", "2001:db8:45:1::"].map(|it| it.parse().unwrap());
+        let of_64 =
+            ["2001:db8:45:200::", "2001:db8:45:301::", "2001:db8:45:1::"].map(|it| it.parse().unwrap());
         let mut restored = pools();
         assert_eq!(restored.reserve(of_64.into_iter()), of_64[1..]);
         restored.claim_reserved();

@@ -228,7 +228,8 @@ impl Smf {
     /// (in that of another one it would have that one's rights), or nothing is at its UPF. It loses such an address.
     fn is_misplaced(&mut self, session: &mut SmContext) -> bool {
         let (config, misplaced) = (&self.shared.config, &mut self.restored.misplaced);
-        let delegation = config.network(&session.dnn, &session.snssai).map_or(0, |network| network.delegation);
+        let delegation =
+            config.network(&session.dnn, &session.snssai).map_or(0, |network| network.delegation);
         // A prefix that is shorter than those of the pool has several of them, which other sessions get.
         let is_shorter = session.address.delegation > delegation;
         let is_elsewhere = |it: &IpAddr| {

@@ -292,7 +292,12 @@ fn a_ue_without_a_delegated_prefix_has_no_session() {
     world.begin();
     world.run(Duration::from_secs(60));
     let statistics = world.ran.statistics();
-    assert_eq!(statistics.failures.get("session: no delegated prefix"), Some(&1), "{:?}", statistics.failures);
+    assert_eq!(
+        statistics.failures.get("session: no delegated prefix"),
+        Some(&1),
+        "{:?}",
+        statistics.failures
+    );
     assert_eq!(world.now - Instant::START, Duration::from_secs(3), "three requests");
     assert_eq!(world.violations(), Vec::<String>::new());
 }

@@ -139,7 +139,8 @@ impl Findings {
             let Some(pool) = network.pool6 else { continue };
             let sentence = "a pool of IPv6 must be a network of /40 to /60, such as fd45:7069:7468::/48";
             self.require((40..=60).contains(&pool.prefix()), path("pool6"), sentence);
-            let sentence = "must be longer than that of 'pool6' by 4 bits or more, as a pool has at least 14 sessions";
+            let sentence =
+                "must be longer than that of 'pool6' by 4 bits or more, as a pool has at least 14 sessions";
             self.require(network.prefix6 >= pool.prefix().saturating_add(4), path("prefix6"), sentence);
             if let Some((taken, what)) = RESERVED.iter().find(|(taken, _)| taken.overlaps(pool)) {
                 let sentence = format!("{taken} is {what}, which UEs cannot use: choose another");

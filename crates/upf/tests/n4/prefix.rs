@@ -32,7 +32,8 @@ fn refusal(world: &mut World, request: SessionEstablishmentRequest) -> (Cause, O
     (response.cause, response.offending_ie.map(|ie| ie.0))
 }
 
-const REFUSED: (Cause, Option<IeType>) = (Cause::RuleCreationModificationFailure, Some(IeType::UE_IP_ADDRESS));
+const REFUSED: (Cause, Option<IeType>) =
+    (Cause::RuleCreationModificationFailure, Some(IeType::UE_IP_ADDRESS));
 
 #[test]
 fn the_datapath_gets_the_bits_of_prefix_delegation() {
@@ -47,9 +48,15 @@ fn the_datapath_gets_the_bits_of_prefix_delegation() {
     ] {
         let (world, seid, _) = World::with_session(session(1, "2001:db8:45:101::", bits, length));
         let prefix = "2001:db8:45:101::".parse().unwrap();
-        assert_eq!(world.installed(seid).ue, UeAddress { delegation, ..UeAddress::v6(prefix) }, "{bits:?} {length:?}");
+        assert_eq!(
+            world.installed(seid).ue,
+            UeAddress { delegation, ..UeAddress::v6(prefix) },
+            "{bits:?} {length:?}"
+        );
     }
-    for (bits, length) in [(Some(17), None), (Some(255), None), (None, Some(47)), (None, Some(0)), (Some(8), Some(56))] {
+    for (bits, length) in
+        [(Some(17), None), (Some(255), None), (None, Some(47)), (None, Some(0)), (Some(8), Some(56))]
+    {
         let request = session(1, "2001:db8:45:100::", bits, length);
         assert_eq!(refusal(&mut World::associated(), request), REFUSED, "{bits:?} {length:?}");
     }
@@ -66,7 +73,10 @@ fn all_rules_have_the_same_prefix() {
 fn a_prefix_is_wholly_in_a_pool_and_without_the_gateway() {
     let served = || {
         let mut world = World::configured(|config| {
-            config.ue_pools = vec![pith_upf::contract::AddressRange { address: "2001:db8:45::".parse().unwrap(), prefix: 50 }];
+            config.ue_pools = vec![pith_upf::contract::AddressRange {
+                address: "2001:db8:45::".parse().unwrap(),
+                prefix: 50,
+            }];
             config.own_addresses = vec!["2001:db8:45::1".parse().unwrap()];
         });
         world.associate(AssociationSetupRequest::new(smf_node(), ntp(5)));
@@ -81,7 +91,9 @@ fn a_prefix_is_wholly_in_a_pool_and_without_the_gateway() {
 #[test]
 fn a_prefix_that_overlaps_replaces_the_smfs_former_session() {
     let (mut world, wide, _) = World::with_session(session(1, "2001:db8:45:100::", Some(8), None));
-    let of = |world: &World, address: &str| world.upf.session_of_ue(address.parse::<IpAddr>().unwrap()).map(|it| it.0);
+    let of = |world: &World, address: &str| {
+        world.upf.session_of_ue(address.parse::<IpAddr>().unwrap()).map(|it| it.0)
+    };
     assert_eq!(of(&world, "2001:db8:45:1ff::9"), Some(wide));
     assert_eq!((of(&world, "2001:db8:45:200::9"), of(&world, "2001:db8:45:ff::9")), (None, None));
     let (beside, _) = world.establish(session(2, "2001:db8:45:200::", Some(8), None));

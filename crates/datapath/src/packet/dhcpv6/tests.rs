@@ -90,7 +90,8 @@ const RELAY: &str = "\
     00000077";
 
 fn octets(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
+    let digits: Vec<u8> =
+        hex.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
@@ -278,9 +279,12 @@ fn identifiers_and_associations_are_bounded() {
     let within = [&[0, 26, 0, 29][..], &[0; 8], &[56], &[0; 16], &[0, 13, 0, 9]].concat();
     assert!(!is_answered(&added(&with(&within))), "an option longer than the prefix");
     let long = [0, 3, 0, 131].iter().copied().chain([1; 131]);
-    let duid = |length: u8| changed(SOLICIT, |message| {
-        message.splice(4..18, [0, 1, 0, length].into_iter().chain(long.clone().skip(4).take(length.into())));
-    });
+    let duid = |length: u8| {
+        changed(SOLICIT, |message| {
+            message
+                .splice(4..18, [0, 1, 0, length].into_iter().chain(long.clone().skip(4).take(length.into())));
+        })
+    };
     assert!(is_answered(&duid(3)) && is_answered(&duid(130)));
     assert!(!is_answered(&duid(2)) && !is_answered(&duid(131)));
 }
@@ -292,6 +296,7 @@ fn the_longest_answer_fits_into_the_least_mtu() {
     let prefix = [&[0, 26, 0, 25][..], &[0; 8], &[56], &[0x20; 16]].concat();
     let association = [&[0, 25, 0, 128][..], &[0; 12], &prefix.repeat(4)].concat();
     let packet = changed(SOLICIT, |message| {
+        message[0] = message::REBIND;
         message.splice(4..18, [0, 1, 0, 130].into_iter().chain([1; 130]));
         message.extend(association.repeat(2));
     });

@@ -553,7 +553,10 @@ fn the_new_amf_goes_on_with_the_am_policy_of_the_old_one() {
     phone.accepted(&mut new);
     phone.send(&mut new, RegistrationComplete::new());
     let ladder = new.take_ladder();
-    assert!(ladder.contains("pcf  <- UpdateAmPolicyAssociation\npcf  <- ReadAmPolicyAssociation\n"), "{ladder}");
+    assert!(
+        ladder.contains("pcf  <- UpdateAmPolicyAssociation\npcf  <- ReadAmPolicyAssociation\n"),
+        "{ladder}"
+    );
     assert!(!ladder.contains("CreateAmPolicyAssociation"), "{ladder}");
     let (_, ue) = new.amf.ues.iter().next().unwrap();
     assert_eq!(ue.policy.as_ref().and_then(|policy| policy.rfsp), Some(77), "the whole policy");
@@ -599,7 +602,10 @@ fn an_am_policy_that_is_not_transferred_is_deleted_by_the_old_amf() {
         carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
         phone.accepted(&mut new);
         let ladder = new.take_ladder();
-        assert!(ladder.contains("pcf  <- CreateAmPolicyAssociation") && !ladder.contains("pcf  <- Update"), "{ladder}");
+        assert!(
+            ladder.contains("pcf  <- CreateAmPolicyAssociation") && !ladder.contains("pcf  <- Update"),
+            "{ladder}"
+        );
         assert!(old.take_ladder().contains("pcf  <- DeleteAmPolicyAssociation"));
         old.assert_empty();
     }
@@ -615,7 +621,10 @@ fn a_taken_am_policy_ends_with_the_registration() {
     new.input(Input::N2(crate::kit::N2Input::GnbDown { gnb: super::world::GNB }));
     new.expire(Timer::ImplicitDeregistration);
     let ladder = new.take_ladder();
-    assert!(ladder.contains("pcf  <- UpdateAmPolicyAssociation\npcf  <- DeleteAmPolicyAssociation"), "{ladder}");
+    assert!(
+        ladder.contains("pcf  <- UpdateAmPolicyAssociation\npcf  <- DeleteAmPolicyAssociation"),
+        "{ladder}"
+    );
     new.assert_empty();
 }
 
