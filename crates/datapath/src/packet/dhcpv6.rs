@@ -409,11 +409,11 @@ fn put_option(out: &mut Vec<u8>, code: u16, value: impl FnOnce(&mut Vec<u8>)) {
     put(out, at, &length.to_be_bytes());
 }
 
-/// The options of a message or option; `None` if one is longer than what has it, or if there are too many.
+/// The options of a message or option; `None` if one is longer than what has it, or if there are too many. Octets at the end that are no option
+/// are ignored: dhcpcd 9 has two of them in a Request with prefix exclusion.
 fn read_options(mut rest: &[u8]) -> Option<Vec<(u16, &[u8])>> {
     let mut options = Vec::new();
-    while !rest.is_empty() {
-        let (&[c0, c1, l0, l1], after) = rest.split_first_chunk()?;
+    while let Some((&[c0, c1, l0, l1], after)) = rest.split_first_chunk() {
         let (value, next) = after.split_at_checked(u16::from_be_bytes([l0, l1]).into())?;
         if options.len() == MAX_OPTIONS {
             return None;

@@ -64,11 +64,14 @@ pub(crate) fn of_handover_name(name: &str) -> Option<(ContextId, u32)> {
     Some((ue.parse().ok()?, number.parse().ok()?))
 }
 
-/// Deletes the resource that a reply created if no procedure waits for the reply.
+/// Deletes the resource that a reply created, or gave to this AMF, if no procedure waits for the reply.
 pub(crate) fn undo(env: &mut Env<'_>, reply: Reply) {
     match reply {
         Ok(Response::SmContextCreated(created)) => release_sm_context(env, &created.location),
         Ok(Response::PolicyAssociationCreated(created)) => delete_association(env, &created.location),
+        Ok(Response::PolicyUpdate(update)) if is_policy(&update.resource_uri) => {
+            delete_association(env, &update.resource_uri);
+        }
         Ok(Response::UeContextCreated(created)) => {
             let cause = CauseRadioNetwork::handover_cancelled;
             release_ue_context(env, &created.location, Cause::RadioNetwork(cause));
@@ -266,16 +269,15 @@ pub(crate) fn delete_policy(ue: &mut UeContext, env: &mut Env<'_>) {
     if let Some(policy) = ue.policy.take() {
         delete_association(env, &policy.uri);
     }
-    delete_transferred_policy(ue, env);
+    end_transferred_policy(ue, env);
 }
 
-/// Deletes an association that the AMF from which the context came has left to this one, if it did not go on with it: the PCF must know
-/// first that it is this AMF's.
-pub(crate) fn delete_transferred_policy(ue: &mut UeContext, env: &mut Env<'_>) {
+/// Ends an association that the AMF from which the context came has left to this one, if it did not go on with it: the PCF is notified
+/// that it is this AMF's, which [`undo`] then deletes.
+fn end_transferred_policy(ue: &mut UeContext, env: &mut Env<'_>) {
     if let Some(policy) = ue.transferred_policy.take().filter(|policy| policy.is_taken) {
         let request = policy_relocation(ue, env, &policy.uri);
         env.call_without_reply(owner(&policy.uri), request);
-        delete_association(env, &policy.uri);
     }
 }
 

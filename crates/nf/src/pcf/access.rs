@@ -6,7 +6,7 @@ use pith_sbi::common::SupportedFeatures;
 use pith_sbi::npcf_ampolicycontrol::{
     PolicyAssociation, PolicyAssociationRequest, PolicyAssociationUpdateRequest, PolicyUpdate,
 };
-use pith_sbi::{Problem, Reply, Response, Uri};
+use pith_sbi::{Reply, Response, Uri};
 
 /// The policy for a UE: it decides no UE-AMBR, RFSP index or service area, so that the AMF enforces the subscribed ones, and follows their
 /// changes (TS 29.507 4.2.2.3).

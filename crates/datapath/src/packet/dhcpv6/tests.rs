@@ -251,9 +251,33 @@ fn a_damaged_or_incomplete_message_is_discarded() {
     without_checksum[46..48].fill(0);
     assert_eq!(answer_of(&without_checksum, &server(8)), None);
     let cut = |octets: usize| changed(SOLICIT, |message| message.truncate(octets));
-    // The options end at 4, 18, 24, 34, 50 and 66 octets; a Solicit needs the client's identifier.
+    // The options end at 4, 18, 24, 34, 50 and 66 octets; a Solicit needs the client's identifier. Less than a header after them is ignored.
     let answers: Vec<_> = (0..=66).filter(|octets| answer_of(&cut(*octets), &server(8)).is_some()).collect();
-    assert_eq!(answers, [18, 24, 34, 50, 66]);
+    let expected: Vec<_> = [18, 24, 34, 50].into_iter().flat_map(|end| end..end + 4).chain([66]).collect();
+    assert_eq!(answers, expected);
+}
+
+/// A Request of dhcpcd 9.4.1 with prefix exclusion, without its UDP header: an option without a value in the IA_PD, and two octets at the end.
+const DHCPCD_REQUEST: &str = "\
+    033a2d800001000e00010304329dd7130000000000000002001200045069746820558046a044b7bc5aa436200019002d0000\
+    00010000000000000000001a0019ffffffffffffffff3820010db80045010000000000000000000043000000060006005200\
+    53004300080002006a0010003c00009f0800366468637063642d392e342e313a4c696e75782d362e31382e34342d66632d76\
+    3539353a7838365f36343a41757468656e746963414d440000";
+
+#[test]
+fn a_request_of_dhcpcd_is_answered() {
+    let message = octets(DHCPCD_REQUEST);
+    let duid = server_duid(Some("10.210.0.1".parse().unwrap()));
+    let ue = UeAddress { delegation: 8, ..UeAddress::v6("2001:db8:45:100::".parse().unwrap()) };
+    let answer =
+        Dhcpv6Message::decode(UE, &message).unwrap().answer(&Dhcpv6Server { duid: &duid, ue, dns: &[] });
+    let answer = answer.unwrap();
+    let options = read_options(&answer[52..]).unwrap();
+    let exclusion = [0, 67, 0, 2, 64, 0];
+    assert_eq!(
+        (answer[48], options[2].1),
+        (message::REPLY, &lease(1, 56, "2001:db8:45:100::", &exclusion).1[..])
+    );
 }
 
 #[test]

@@ -197,7 +197,6 @@ fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices
     }
     ue.slices = slices;
     if ue.policy.is_some() {
-        consumer::delete_transferred_policy(ue, env);
         return on_policy_decided(ue, env, attempt);
     }
     match consumer::take_policy(ue, env) {
@@ -237,12 +236,11 @@ impl AwaitingPolicyAssociation {
             }
             Err(problem) if ue.transferred_policy.is_some() => {
                 env.out.log(Level::Info, || format!("the PCF does not go on with the AM policy: {problem}"));
-                // Without an answer of the PCF the association may be this AMF's.
-                if problem.status >= 500 {
-                    consumer::delete_transferred_policy(ue, env);
+                // Without an answer of the PCF the association may be this AMF's: the next registration requests it again.
+                if problem.status < 500 {
+                    ue.transferred_policy = None;
+                    return create_policy(ue, env, self.attempt);
                 }
-                ue.transferred_policy = None;
-                return create_policy(ue, env, self.attempt);
             }
             Ok(Response::PolicyAssociationCreated(created)) => {
                 let policy = created.body;
