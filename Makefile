@@ -41,6 +41,7 @@ faults: build ## gNBs and UEs killed, invalid data on every port: no state is le
 
 outlive: build ## a core is killed (kill -9) under pings of 5 ms: counts the lost ones (--xdp, --retain, --victim core|smf|upf)
 	@scripts/outlive $(ARGS)
+
 upgrade: build ## 100 upgrades of a UPF under a constant stream, on each path: lost packets, usage at the SMF, times; then in a core, under pings
 	@PITH_UPGRADES=$${UPGRADES:-100} PITH_UPGRADE_PPS=$${PPS:-5000} scripts/cargo test --release --locked -p pith-runtime --test upgrade nothing_is_lost -- --nocapture --test-threads 1
 	@scripts/outlive --upgrade --xdp --kills $${UPGRADES:-100} --ues 10 --interval 5 --count 20000

@@ -79,8 +79,9 @@ INLINE void write_redirect_info(struct xdp_md *ctx, const struct route *route, u
 }
 
 /* Redirects a packet that must be queued, or whose session has queued packets, to the AF_XDP socket of its
- * receive queue. Without a socket the packet takes the kernel's stack. A redirected packet is counted
- * here, also if the socket then drops it. */
+ * receive queue. Without a socket the packet takes the kernel's stack, and so does one that came by the cpumap: it has no receive
+ * queue, and the kernel's writes to a socket are for the CPU of its queue alone. A redirected packet is counted here, also
+ * if the socket then drops it. */
 INLINE int redirect_to_worker(struct xdp_md *ctx, struct path *path, struct session *session, struct traffic *in, u32 bytes,
 		const struct route *route, u32 peer)
 {
@@ -88,7 +89,7 @@ INLINE int redirect_to_worker(struct xdp_md *ctx, struct path *path, struct sess
 	const u32 *socket = bpf_map_lookup_elem(&queues, &queue);
 	long length = (long)ctx->data_end - (long)ctx->data;
 	session->to_user = path->now;
-	if (!socket || length > LONGEST_REDIRECTED)
+	if (!socket || length > LONGEST_REDIRECTED || path->cpu->given)
 		return XDP_PASS;
 	int verdict = bpf_redirect_map(&sockets, *socket, XDP_PASS);
 	if (verdict != XDP_REDIRECT)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* Spreads the packets of tunnels over CPUs by TEID. All packets of a gNB have the same outer addresses, and an interface with one
- * receive queue gives all packets to one CPU. Packets of a tunnel are handled by one CPU, in order.
+ * receive queue gives all packets to one CPU. Packets of a tunnel are handled by one CPU, in order. The receiving CPU gives itself its
+ * own packets in the same way: that of a queue can change (with a veth it is the sender's), and those handled at once would overtake
+ * the ones that it was given before.
  *
- *   frame ─▶ pith_upf on the receiving CPU ─ TEID known, another CPU's ─▶ cpumap ─▶ pith_upf_spread on that CPU
+ *   frame ─▶ pith_upf on the receiving CPU ─ TEID known ─▶ cpumap ─▶ pith_upf_spread on the tunnel's CPU
  */
 #pragma once
 #include "uplink.h"
@@ -29,9 +31,6 @@ NOINLINE int spread_uplink(struct xdp_md *ctx, u32 frame)
 	struct cursor cursor = behind_link(ctx, frame);
 	if (!take_tunnel(&cursor, frame, &gpdu) || !direct_slot(&direct_teid, gpdu.teid))
 		return NOT_UPLINK;
-	u32 cpu = cpu_of(gpdu.teid);
-	if (cpu == bpf_get_smp_processor_id())
-		return NOT_UPLINK;
-	int verdict = bpf_redirect_map(&spread, cpu, XDP_PASS);
+	int verdict = bpf_redirect_map(&spread, cpu_of(gpdu.teid), XDP_PASS);
 	return verdict == XDP_REDIRECT ? verdict : NOT_UPLINK;
 }

@@ -240,7 +240,8 @@ struct cpu {
 	struct traffic n3_rest, n6_rest; /* dropped, or redirected to user space; by receiving side */
 	struct traffic across;           /* forwarded from tunnel to tunnel */
 	u64 unknown_peer_due;            /* when the next packet of an unknown peer is passed to user space */
-	u64 reserved[2];
+	u64 given;                       /* whether the packet in processing came by the cpumap: spread.h */
+	u64 reserved[1];
 };
 
 /* A next hop of the kernel's routes and neighbours, cached for ROUTE_LIFE. */
@@ -339,7 +340,7 @@ SHARED_ARRAY(cpus, sizeof(struct cpu));
 
 /* Look-up of a TEID, a UE's IPv4 address (host order) or the lower half of its IPv6 prefix (host order): the key's low bits select a
  * set of SET_ENTRIES entries, a cache line. An entry contains the key, and in its lower half the slot in `sessions` plus one. TEIDs
- * are random: of 100,000 in 262,144 entries, 17% would find their place taken, and one in a thousand finds its set full. That
+ * are random: of 100,000 in 262,144 entries, 17% would find their place taken, and two in a thousand find their set full. That
  * one is only in the hash tables below. */
 #define SET_ENTRIES 8
 SHARED_ARRAY(direct_teid, sizeof(u64));

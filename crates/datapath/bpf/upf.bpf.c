@@ -12,7 +12,8 @@
 #include "downlink.h"
 #include "spread.h"
 
-INLINE int handle(struct xdp_md *ctx, u32 frame)
+/* `given`: whether the packet came by the cpumap. */
+INLINE int handle(struct xdp_md *ctx, u32 frame, u64 given)
 {
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = slot(&cpus, number);
@@ -20,6 +21,7 @@ INLINE int handle(struct xdp_md *ctx, u32 frame)
 		return XDP_PASS;
 	/* A locked instruction: no later load is executed before user space sees this store. */
 	__sync_fetch_and_add(&cpu->epoch, 1);
+	cpu->given = given;
 	struct path path = {
 		.cpu = cpu,
 		.number = number,
@@ -39,7 +41,7 @@ int pith_upf(struct xdp_md *ctx)
 	u32 is_tunnels = frame & FRAME_TUNNELS && frame & FRAME_OURS;
 	int verdict = settings.spread > 1 && is_tunnels ? spread_uplink(ctx, frame) : NOT_UPLINK;
 	if (verdict == NOT_UPLINK)
-		verdict = handle(ctx, frame);
+		verdict = handle(ctx, frame, 0);
 	if (verdict != UNKNOWN_SESSION)
 		return verdict;
 	if (settings.pinned)
@@ -51,7 +53,7 @@ int pith_upf(struct xdp_md *ctx)
 SEC("xdp/cpumap")
 int pith_upf_spread(struct xdp_md *ctx)
 {
-	int verdict = handle(ctx, read_frame(ctx));
+	int verdict = handle(ctx, read_frame(ctx), 1);
 	return verdict == UNKNOWN_SESSION ? XDP_PASS : verdict;
 }
 

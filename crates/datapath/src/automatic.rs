@@ -3,7 +3,7 @@
 
 use crate::config::{DatapathConfig, UePool, XdpHook};
 use crate::sys::{driver_of, interface_addresses, strips_vlan_tags, vlan_of};
-use crate::system::{foreign_routing, foreign_rules};
+use crate::system::{foreign_routing, foreign_rules, has_ipsec_policies};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -235,7 +235,11 @@ fn default_routes(table: &str) -> Vec<String> {
 /// so the rules decide on these.
 pub fn bypassed_rules(config: &DatapathConfig) -> Vec<String> {
     let is_bypassing = |pool: &&UePool| !config.is_only_by_kernel(**pool) && !config.has_nat44(**pool);
-    if config.pools.iter().any(|pool| is_bypassing(&pool)) { foreign_rules() } else { Vec::new() }
+    if !config.pools.iter().any(|pool| is_bypassing(&pool)) {
+        return Vec::new();
+    }
+    let policies = has_ipsec_policies().then(|| "the policies of IPsec ('ip xfrm policy')".to_owned());
+    foreign_rules().into_iter().chain(policies).collect()
 }
 
 #[cfg(test)]

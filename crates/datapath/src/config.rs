@@ -239,7 +239,7 @@ pub enum StartError {
     XdpSettings(String),
     /// The configuration differs in what cannot change while packets flow.
     #[error("{0} than in the running process: restart the UPF instead")]
-    TakeOver(&'static str),
+    TakeOver(String),
     /// Out of threads or descriptors.
     #[error("workers cannot be started: {0}")]
     Workers(#[from] io::Error),

@@ -136,7 +136,15 @@ impl UserPlane {
                 let report = PathReport::of(&xdp, &of_xdp);
                 (Self::Xdp(Box::new(xdp)), report)
             }
-            Err(_) if has_xdp => return Err(StartError::TakeOver("the packet path would be another one")),
+            Err(obstacle) if has_xdp => {
+                let reason = obstacle.map(|obstacle| format!(" ({obstacle})")).unwrap_or_default();
+                return Err(StartError::TakeOver(format!("the packet path would be another one{reason}")));
+            }
+            _ if config.path == PathChoice::Xdp => {
+                return Err(StartError::TakeOver(
+                    "the packet path would be another one ('upf.datapath')".into(),
+                ));
+            }
             prepared => {
                 let workers = DatapathConfig { workers: handles.workers.len(), ..config.clone() };
                 let pools = Pools::on_heap(handles.workers.len());
@@ -177,9 +185,9 @@ impl UserPlane {
     ) -> Result<(), StartError> {
         match self {
             Self::Portable(portable) => {
-                portable.own_system(config, former)?;
+                let owned = portable.own_system(config, former);
                 portable.bypass_forwarding(config);
-                Ok(())
+                owned
             }
             Self::Xdp(xdp) => xdp.own_system(former),
         }

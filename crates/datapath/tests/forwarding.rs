@@ -209,3 +209,27 @@ fn the_portable_path_notices_a_silent_move_of_a_neighbour() {
 fn xdp_notices_a_silent_move_of_a_neighbour() {
     a_silent_move_is_noticed(Kind::Generic);
 }
+
+/// Packets that the kernel must send, because they are too long, are not overtaken by others to the same destination.
+#[test]
+fn no_packet_overtakes_one_that_the_kernel_sends() {
+    let Some((lab, server)) = lab_and_server(Kind::Portable, || drop(run("ip link set n6 mtu 600"))) else {
+        return;
+    };
+    receive_much(&server);
+    wait_until_by_tun(&lab, &server, false);
+    for number in 0..200u32 {
+        let length = if number % 3 == 0 { 900 } else { 40 };
+        let mut payload = number.to_be_bytes().to_vec();
+        payload.resize(length, 0);
+        // Fragments may be sent.
+        let mut packet = udp(UE, SERVER, 7000, &payload);
+        packet[6] &= !0x40;
+        pith_datapath::packet::set_ipv4_checksum(&mut packet[..20]);
+        lab.uplink(TEID, &packet);
+    }
+    for number in 0..200u32 {
+        let payload = receive(&server);
+        assert_eq!(payload[..4], number.to_be_bytes());
+    }
+}

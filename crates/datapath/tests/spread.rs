@@ -5,12 +5,17 @@ mod support;
 use pith_datapath::DatapathConfig;
 use pith_upf::contract::*;
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 use support::*;
 
 const SESSIONS: u32 = 16;
 const PACKETS: u32 = 500;
+/// Sessions whose packets wait for their rate: each CPU has some.
+const SLOW_SESSIONS: u32 = 8;
+const SLOW_PACKETS: u32 = 24;
+/// In bit/s.
+const SLOW: u64 = 4_000_000;
 
 fn ue(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 45, 1, 0).to_bits() + number)
@@ -35,9 +40,9 @@ fn one_gnb(kind: Kind) {
     }
     let server = lab.data_network(7000);
     receive_much(&server);
-    // The sender's CPU also receives the packets.
-    pin_to(0);
     for packet in 0..PACKETS {
+        // The sender's CPU also receives the packets.
+        pin_to(packet as usize / 3 % 2);
         for number in 0..SESSIONS {
             lab.uplink(TEID + number, &udp(ue(number), SERVER, 7000, &packet.to_be_bytes()));
         }
@@ -45,18 +50,56 @@ fn one_gnb(kind: Kind) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    let mut next: HashMap<_, u32> = HashMap::new();
-    for _ in 0..SESSIONS * PACKETS {
-        let mut number = [0; 4];
-        let (_, from) = server.recv_from(&mut number).expect("each packet");
-        let next = next.entry(from.ip()).or_default();
-        assert_eq!(u32::from_be_bytes(number), *next, "of {from}");
-        *next += 1;
-    }
+    receive_in_order(&server, SESSIONS * PACKETS);
     let counters = lab.upf.counters();
     assert_eq!((counters.n3_in.packets, counters.dropped), (u64::from(SESSIONS * PACKETS), vec![]));
     assert_eq!(lab.tun_packets(), 0, "all by XDP");
     let volumes = (1..=u64::from(SESSIONS)).map(|id| lab.upf.usage(SessionId(id)).unwrap().urrs[0].volume);
     assert!(volumes.into_iter().all(|volume| volume.uplink_packets == u64::from(PACKETS)));
     assert!(cpumap_time(1) > Duration::ZERO, "the other CPU handles sessions");
+    packets_wait_for_their_rate(&mut lab, &server);
+}
+
+/// Packets above their session's rate go to user space.
+fn packets_wait_for_their_rate(lab: &mut Lab, server: &UdpSocket) {
+    for number in SESSIONS..SESSIONS + SLOW_SESSIONS {
+        let mut session = session_of(u64::from(number) + 1, ue(number), TEID + number, GNB_TEID + number);
+        session.qers[1].mbr = Some(Rates { uplink: SLOW, downlink: SLOW });
+        lab.install(session);
+    }
+    for packet in 0..SLOW_PACKETS {
+        if packet % (SLOW_PACKETS / 2) == 0 {
+            pin_to((packet > 0).into());
+        }
+        for number in SESSIONS..SESSIONS + SLOW_SESSIONS {
+            let payload = [&packet.to_be_bytes()[..], &[0; 1200]].concat();
+            lab.uplink(TEID + number, &udp(ue(number), SERVER, 7000, &payload));
+        }
+    }
+    server.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let (mut last, mut received, mut number) = (HashMap::new(), 0, [0; 4]);
+    while let Ok((_, from)) = server.recv_from(&mut number) {
+        let number = u32::from_be_bytes(number);
+        let before = last.insert(from.ip(), number);
+        assert!(before.is_none_or(|before| before < number), "{number} of {from} behind {before:?}");
+        received += 1;
+    }
+    let dropped: u64 = lab.upf.counters().dropped.iter().map(|(_, packets)| packets).sum();
+    assert_eq!(received + dropped, u64::from(SLOW_SESSIONS * SLOW_PACKETS), "queues are short, none is lost");
+    let count = |id| lab.upf.flows(SessionId(id)).into_iter().map(|flow| flow.count);
+    let waited = |id| count(id).any(|count| count.passed().packets > count.fast.packets);
+    let first = u64::from(SESSIONS) + 1;
+    assert!((first..first + u64::from(SLOW_SESSIONS)).all(waited), "packets waited in user space");
+}
+
+/// Receives so many packets, of each UE in the order of their numbers, and none twice.
+fn receive_in_order(server: &UdpSocket, packets: u32) {
+    let mut next: HashMap<_, u32> = HashMap::new();
+    for _ in 0..packets {
+        let mut number = [0; 4];
+        let (_, from) = server.recv_from(&mut number).expect("each packet");
+        let next = next.entry(from.ip()).or_default();
+        assert_eq!(u32::from_be_bytes(number), *next, "of {from}");
+        *next += 1;
+    }
 }

@@ -474,7 +474,7 @@ fn api_listeners(
     let mut listeners = vec![ApiListener::Unix(socket, path)];
     let Some(address) = identities::api_address(config, hosting) else { return Ok(listeners) };
     if address.ip().is_loopback() || config.api.plain_http {
-        listeners.push(ApiListener::Tcp(upgrade.api_at(|| bind(address, "api.listen"))?));
+        listeners.push(ApiListener::Tcp(upgrade.api_at(address, || bind(address, "api.listen"))?));
     } else {
         tracing::info!(
             "the API is not served at {address}: an address other than loopback needs 'api.plain_http'"

@@ -125,7 +125,7 @@ impl UpfThread {
         let (datapath, report) = UserPlane::start_and_report(DatapathConfig { refuses_unknown, ..datapath })?;
         let zero = monotonic().saturating_sub(clock.now().as_micros().saturating_mul(1000));
         let silence = (!restoration.is_zero()).then(|| Succession::new(restoration));
-        let successors = succeedable.map(|process| Successors::await_on(process, false)).transpose()?;
+        let successors = succeedable.and_then(|process| awaited(process, false));
         let n4 = N4::new(n4)?;
         let (shell, asked) = Shell::new()?;
         let mut driver = Driver::new((upf, n4, datapath), asked, (zero, silence), successors);
@@ -220,6 +220,14 @@ impl Shell {
     }
 }
 
+fn awaited(process: Succeedable, replaces: bool) -> Option<Successors> {
+    let awaited = Successors::await_on(process, replaces);
+    let awaited = awaited.inspect_err(|error| {
+        tracing::error!(%error, "user plane: this process cannot be upgraded without a restart");
+    });
+    awaited.ok()
+}
+
 fn not_started() -> TakeOverError {
     io::Error::other("the new process does not start").into()
 }
@@ -286,13 +294,10 @@ impl Driver {
     ) -> Self {
         prepared.own_system();
         (std::mem::replace(&mut succeedable.begun, Box::new(|| ())))();
-        let successors = Successors::await_on(succeedable, true);
-        let successors = successors.inspect_err(|error| {
-            tracing::error!(%error, "user plane: this process cannot be upgraded without a restart");
-        });
+        let successors = awaited(succeedable, true);
         let Prepared { zero, restoring, upf, datapath, n4, events, .. } = prepared;
         let silence = restoring.then(|| Succession::new(restoration));
-        let driver = Self::new((upf, n4, datapath), asked, (zero, silence), successors.ok());
+        let driver = Self::new((upf, n4, datapath), asked, (zero, silence), successors);
         Self { events, ..driver }
     }
 
@@ -300,6 +305,7 @@ impl Driver {
         let mut batch = Batch::new();
         let mut events = std::mem::take(&mut self.events);
         let mut busy = Busy::begin(self.now(), thread_cpu_time());
+        let mut are_served = false;
         while !closing.load(Ordering::SeqCst) {
             self.follow_host();
             if self.read(&mut batch) {
@@ -314,7 +320,7 @@ impl Driver {
             self.tend_succession();
             self.answer_questions();
             self.n4.flush();
-            if self.serve_successors() {
+            if are_served && self.serve_successors() {
                 return;
             }
             let successors = self.successors.iter().flat_map(Successors::descriptors);
@@ -322,7 +328,8 @@ impl Driver {
                 [self.n4.as_fd(), self.datapath.events_ready()].into_iter().chain(successors).collect();
             let asked = &self.asked;
             let is_busy = || closing.load(Ordering::SeqCst) || !asked.is_empty();
-            sleeper.sleep(&descriptors, Some(self.until_tick(self.now())), is_busy);
+            let readable = sleeper.sleep(&descriptors, Some(self.until_tick(self.now())), is_busy);
+            are_served = (2..descriptors.len()).any(|at| readable.has(at));
             if let Some(percent) = busy.measure(self.now(), thread_cpu_time) {
                 self.handle(Input::Busy { percent });
             }
@@ -353,6 +360,7 @@ impl Driver {
             }
         } else {
             self.datapath.stop();
+            self.successors.into_iter().for_each(Successors::close);
         }
     }
 

@@ -82,8 +82,18 @@ impl Host {
 }
 
 /// Sends a dump request, and passes kind and body of each answer to `take`.
-pub fn ask(kind: u16, request: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
-    let socket = NetlinkSocket::open()?;
+pub fn ask(kind: u16, request: &[u8], take: impl FnMut(u16, &[u8])) -> io::Result<()> {
+    ask_of(libc::NETLINK_ROUTE, kind, request, take)
+}
+
+/// As [`ask`], of another subsystem of the kernel.
+pub fn ask_of(
+    protocol: libc::c_int,
+    kind: u16,
+    request: &[u8],
+    mut take: impl FnMut(u16, &[u8]),
+) -> io::Result<()> {
+    let socket = NetlinkSocket::of(protocol)?;
     // Requires Linux 4.20; earlier kernels list all routing tables.
     let _ = socket.ask_strictly();
     let length = (HEADER_LEN + request.len()) as u32;

@@ -17,7 +17,7 @@ mod peers;
 mod permit;
 mod reach;
 
-pub use host::{Host, ask, ip_address};
+pub use host::{Host, ask, ask_of, ip_address};
 pub use keeper::{Keeper, Mirror};
 pub use permit::Permit;
 pub use reach::{Area, MAX_TENANTS, Reach};

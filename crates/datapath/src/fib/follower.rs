@@ -7,6 +7,7 @@ use crate::boundary::one_sided_interfaces;
 use crate::config::DatapathConfig;
 use crate::portable::{Inbox, Message};
 use crate::sys::{EventFd, NetlinkSocket, interface_index, wait_readable};
+use crate::system::has_silent_rules;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -14,10 +15,12 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// `RTMGRP_LINK`, `RTMGRP_NEIGH`; of IPv4 and IPv6: `RTMGRP_*_ROUTE`, `RTMGRP_*_RULE`; `RTNLGRP_NEXTHOP`.
-const CHANGES: u32 = 1 | 4 | 0x40 | 0x400 | 0x80 | 1 << 18 | 1 << 31;
+/// `RTMGRP_LINK`, `RTMGRP_NEIGH`; of IPv4 and IPv6: `RTMGRP_*_ROUTE`, `RTMGRP_*_RULE`, `RTNLGRP_*_NETCONF`; `RTNLGRP_NEXTHOP`.
+const CHANGES: u32 = 1 | 4 | 0x40 | 0x400 | 0x80 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 31;
 /// Least time between two readings: changes often arrive in groups.
 const GATHER: Duration = Duration::from_millis(50);
+/// Long readings, of many routes or neighbours that change all the time, take one part in so many of the thread's time at most.
+const READING_SHARE: u32 = 20;
 /// Time between two requests to the kernel to confirm the neighbours in use; the kernel regards one as stale after 15 to 45 s.
 const CONFIRM: Duration = Duration::from_secs(5);
 /// Largest number of neighbours to confirm at a time: a host may have thousands, and each costs a request on its link.
@@ -103,15 +106,24 @@ impl KernelTables {
         Ok(tables)
     }
 
-    fn check_filter(&mut self) {
+    /// Returns whether that has changed.
+    fn check_filter(&mut self) -> bool {
+        let was_filtered = self.is_filtered;
         self.is_filtered = !self.config.bypass_firewall && !bypassed_rules(&self.config).is_empty();
+        self.is_filtered != was_filtered
+    }
+
+    /// As [`Self::check_filter`], of rules whose changes the kernel does not notify.
+    fn check_silent_rules(&mut self) -> bool {
+        let may_differ = !self.config.bypass_firewall && (self.is_filtered || has_silent_rules());
+        may_differ && self.check_filter()
     }
 
     fn read(&self) -> Fib {
         if self.is_filtered {
             return Fib::default();
         }
-        Fib::read(&self.except).unwrap_or_else(|error| {
+        Fib::read(&self.except, &self.config.tun).unwrap_or_else(|error| {
             tracing::warn!(%error, "the kernel's routes can't be read: packets to N6 take its forwarding");
             Fib::default()
         })
@@ -120,6 +132,7 @@ impl KernelTables {
 
 fn follow(mut tables: KernelTables, mut fib: Arc<Fib>, inboxes: &[Arc<Inbox>], closing: &EventFd) {
     let mut confirmed = Instant::now();
+    let mut reading = Duration::ZERO;
     loop {
         let pause = CONFIRM.saturating_sub(confirmed.elapsed());
         let all = [closing.as_fd(), tables.routes.as_fd(), tables.filter.as_fd()];
@@ -127,14 +140,16 @@ fn follow(mut tables: KernelTables, mut fib: Arc<Fib>, inboxes: &[Arc<Inbox>], c
         if ready & CLOSING != 0 {
             return;
         }
+        let mut differs = false;
         if confirmed.elapsed() >= CONFIRM {
             confirm(fib.take_unconfirmed());
             confirmed = Instant::now();
+            differs = tables.check_silent_rules();
         }
-        if ready == 0 {
+        if ready == 0 && !differs {
             continue;
         }
-        if wait_readable(&[closing.as_fd()], Some(GATHER)).unwrap_or(0) != 0 {
+        if wait_readable(&[closing.as_fd()], Some(GATHER.max(reading * READING_SHARE))).unwrap_or(0) != 0 {
             return;
         }
         tables.routes.drain();
@@ -142,8 +157,13 @@ fn follow(mut tables: KernelTables, mut fib: Arc<Fib>, inboxes: &[Arc<Inbox>], c
             tables.filter.drain();
             tables.check_filter();
         }
-        fib = Arc::new(tables.read());
-        post(inboxes, &fib);
+        let begun = Instant::now();
+        let read = tables.read();
+        reading = begun.elapsed();
+        if read != *fib {
+            fib = Arc::new(read);
+            post(inboxes, &fib);
+        }
     }
 }
 

@@ -10,18 +10,17 @@
 //! unresolved neighbours. With routing rules of others all destinations do.
 
 mod follower;
-mod prefixes;
 mod read;
 
 pub use follower::Follower;
 
-use prefixes::Prefixes;
+use crate::packet::Prefixes;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Routes and next hops at one time.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Fib {
     /// Addresses and networks that the kernel handles, before all other routes.
     local: Prefixes<()>,
@@ -45,6 +44,14 @@ enum Route {
 struct Neighbour {
     device: u32,
     address: IpAddr,
+}
+
+impl PartialEq for NextHop {
+    /// Whether packets leave in the same way.
+    fn eq(&self, other: &Self) -> bool {
+        let way = |hop: &Self| (hop.device, hop.ethernet, hop.mtu, hop.is_stale);
+        way(self) == way(other)
+    }
 }
 
 /// A resolved next hop.

@@ -1,14 +1,14 @@
 //! Reads routes, neighbours and links by rtnetlink.
 
-use super::prefixes::Prefixes;
 use super::{Fib, Neighbour, NextHop, Route};
 use crate::boundary::{ask, ip_address};
+use crate::packet::Prefixes;
 use crate::system::{attributes, has_foreign_rule};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::AtomicBool;
+use std::{fs, io};
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
@@ -42,8 +42,9 @@ const RTNH_DOWN: u32 = 1 | 16;
 /// `NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT`.
 const NUD_RESOLVED: u16 = 2 | NUD_STALE | 8 | 16 | 128;
 const NUD_STALE: u16 = 4;
-/// With more routes each change would cost too much.
+/// With more routes, or neighbours, each change would cost too much: the kernel forwards.
 const MOST_ROUTES: usize = 4_096;
+const MOST_NEIGHBOURS: usize = 16_384;
 const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 
 /// An Ethernet interface.
@@ -51,6 +52,8 @@ const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 struct Link {
     address: [u8; 6],
     mtu: u16,
+    /// Of IPv6 packets.
+    mtu_v6: u16,
 }
 
 /// A route before the choice by metric.
@@ -59,11 +62,13 @@ struct Candidate {
     network: (IpAddr, u8),
     metric: u32,
     route: Route,
+    /// For all sources and types of service.
+    is_general: bool,
 }
 
 impl Fib {
-    /// Reads the current tables. Packets never leave by the devices of `except`.
-    pub fn read(except: &[String]) -> io::Result<Self> {
+    /// Reads the current tables. Packets never leave by the devices of `except`; they come from `tun`.
+    pub fn read(except: &[String], tun: &str) -> io::Result<Self> {
         let mut fib = Self::default();
         for family in FAMILIES {
             if has_foreign_rule(family)? {
@@ -71,7 +76,8 @@ impl Fib {
             }
         }
         let links = read_links(except)?;
-        for family in FAMILIES {
+        let forwarded = FAMILIES.into_iter().filter(|family| is_forwarding(*family, tun));
+        for family in forwarded {
             fib.read_routes(family, &links)?;
             fib.read_neighbours(family, &links)?;
         }
@@ -90,7 +96,9 @@ impl Fib {
                         self.local.insert(network, length, ());
                     }
                 }
-                Some(TABLE_MAIN) => candidates.extend(candidate(body, links)),
+                Some(TABLE_MAIN) if candidates.len() <= MOST_ROUTES => {
+                    candidates.extend(candidate(body, links))
+                }
                 _ => {}
             }
         })?;
@@ -104,7 +112,7 @@ impl Fib {
         let mut request = vec![0; NDMSG_LEN];
         request[0] = family;
         ask(RTM_GETNEIGH, &request, |kind, body| {
-            if kind == RTM_NEWNEIGH {
+            if kind == RTM_NEWNEIGH && self.next_hops.len() < MOST_NEIGHBOURS {
                 self.next_hops.extend(next_hop(body, links));
             }
         })
@@ -147,7 +155,23 @@ fn link(body: &[u8], except: &[String]) -> Option<(u32, Link)> {
     }
     let address = *value(rest, IFLA_ADDRESS)?.as_array()?;
     let mtu = word(value(rest, IFLA_MTU)?, 0)?.min(u16::MAX.into()) as u16;
-    Some((word(head, 4)?, Link { address, mtu }))
+    let name = std::str::from_utf8(name).ok()?.trim_end_matches('\0');
+    let of_v6 = setting(&format!("ipv6/conf/{name}/mtu")).and_then(|text| text.parse().ok());
+    Some((word(head, 4)?, Link { address, mtu, mtu_v6: of_v6.map_or(mtu, |of_v6: u16| of_v6.min(mtu)) }))
+}
+
+/// Whether the kernel forwards packets of a family from that interface.
+fn is_forwarding(family: u8, tun: &str) -> bool {
+    let is_v4 = family == libc::AF_INET as u8;
+    let switch =
+        if is_v4 { format!("ipv4/conf/{tun}/forwarding") } else { "ipv6/conf/all/forwarding".into() };
+    setting(&switch).is_none_or(|value| value != "0")
+}
+
+/// A setting of the network namespace.
+fn setting(path: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/sys/net/{path}")).ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// Reads struct rtmsg and attributes of a route of the main table.
@@ -155,7 +179,9 @@ fn candidate(body: &[u8], links: &HashMap<u32, Link>) -> Option<Candidate> {
     let network = network_of(body)?;
     let (head, rest) = body.split_at_checked(RTMSG_LEN)?;
     let metric = value(rest, RTA_PRIORITY).and_then(|value| word(value, 0)).unwrap_or(0);
-    Some(Candidate { network, metric, route: plain_route(head, rest, links).unwrap_or(Route::Kernel) })
+    let is_general = head.get(2..4)? == [0, 0];
+    let route = plain_route(head, rest, links).unwrap_or(Route::Kernel);
+    Some(Candidate { network, metric, route, is_general })
 }
 
 /// The route by one Ethernet next hop for all sources and types of service; `None`: another kind.
@@ -180,10 +206,12 @@ fn network_of(route: &[u8]) -> Option<(IpAddr, u8)> {
     Some((value(rest, RTA_DST).map_or(Some(any), ip_address)?, *head.get(1)?))
 }
 
-/// Of routes to one network that with the lowest metric; two with the same are several next hops.
+/// Of routes to one network that with the lowest metric; two with the same are several next hops. The kernel prefers those of some
+/// sources or types of service whatever their metric, so it decides if there are any.
 fn choose(candidates: Vec<Candidate>, routes: &mut Prefixes<Route>) {
     let mut best: HashMap<(IpAddr, u8), (u32, Route)> = HashMap::new();
-    for Candidate { network, metric, route } in candidates {
+    for Candidate { network, metric, route, is_general } in candidates {
+        let metric = if is_general { metric.saturating_add(1) } else { 0 };
         match best.entry(network) {
             Entry::Vacant(place) => {
                 place.insert((metric, route));
@@ -205,13 +233,14 @@ fn next_hop(body: &[u8], links: &HashMap<u32, Link>) -> Option<(Neighbour, NextH
     let (head, rest) = body.split_at_checked(NDMSG_LEN)?;
     let state = u16::from_ne_bytes(*head.get(8..)?.first_chunk()?);
     let device = word(head, 4).filter(|_| state & NUD_RESOLVED != 0)?;
-    let Link { address: own, mtu } = links.get(&device)?;
+    let Link { address: own, mtu, mtu_v6 } = links.get(&device)?;
     let to: [u8; 6] = *value(rest, NDA_LLADDR)?.as_array()?;
     let mut ethernet = [0; 12];
     ethernet.iter_mut().zip(to.iter().chain(own)).for_each(|(octet, from)| *octet = *from);
     let neighbour = Neighbour { device, address: ip_address(value(rest, NDA_DST)?)? };
     let is_stale = state & NUD_STALE != 0;
-    Some((neighbour, NextHop { device, ethernet, mtu: *mtu, is_stale, used: AtomicBool::new(false) }))
+    let mtu = if neighbour.address.is_ipv4() { *mtu } else { *mtu_v6 };
+    Some((neighbour, NextHop { device, ethernet, mtu, is_stale, used: AtomicBool::new(false) }))
 }
 
 fn word(octets: &[u8], at: usize) -> Option<u32> {
@@ -220,4 +249,33 @@ fn word(octets: &[u8], at: usize) -> Option<u32> {
 
 fn value(octets: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(octets).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_decides_if_a_route_is_for_some_sources() {
+        let network: (IpAddr, u8) = ("192.0.2.0".parse().unwrap(), 24);
+        let route = |metric, device, is_general| Candidate {
+            network,
+            metric,
+            route: if is_general { Route::OnLink(device) } else { Route::Kernel },
+            is_general,
+        };
+        let chosen = |candidates| {
+            let mut routes = Prefixes::default();
+            choose(candidates, &mut routes);
+            routes.find(network.0).copied()
+        };
+        assert_eq!(chosen(vec![route(0, 1, true), route(5, 2, true)]), Some(Route::OnLink(1)));
+        assert_eq!(
+            chosen(vec![route(5, 1, true), route(5, 2, true)]),
+            Some(Route::Kernel),
+            "several next hops"
+        );
+        assert_eq!(chosen(vec![route(0, 1, true), route(2048, 2, false)]), Some(Route::Kernel));
+        assert_eq!(chosen(vec![route(2048, 2, false), route(0, 1, true)]), Some(Route::Kernel));
+    }
 }

@@ -9,6 +9,7 @@ mod entropy;
 mod flow;
 mod link;
 mod neighbour;
+mod prefixes;
 #[cfg(test)]
 #[path = "../../tests/support/rfc6040.rs"]
 pub(crate) mod rfc6040;
@@ -23,6 +24,7 @@ pub use entropy::source_port;
 pub use flow::{Flow, decrement_ttl, is_v4};
 pub use link::link_header_len;
 pub use neighbour::{Solicitation, neighbour_advertisement, router_advertisement};
+pub use prefixes::Prefixes;
 pub use segment::{Segment, Train};
 pub use vnet::{Gso, VnetHeader};
 

@@ -151,7 +151,7 @@ impl PortableDatapath {
         Ok(given.into_iter().flatten().collect())
     }
 
-    /// Queues the packets, and reads again.
+    /// Queues the packets, and reads again, also if a worker has not queued them in time.
     pub(crate) fn resume(&self, packets: Vec<QueuedOctets>) -> io::Result<()> {
         let mut shares: Vec<Vec<QueuedOctets>> = self.workers.iter().map(|_| Vec::new()).collect();
         let count = shares.len().max(1) as u64;
@@ -164,8 +164,8 @@ impl PortableDatapath {
         let workers = self.workers.iter().zip(shares);
         let queued: Vec<_> =
             workers.map(|(worker, share)| worker.order(|done| Order::Queue(share, done))).collect();
-        queued.iter().try_for_each(received)?;
-        self.order_all(Order::Resume)
+        let queued = queued.iter().try_for_each(received);
+        queued.and(self.order_all(Order::Resume))
     }
 
     fn order_all(&self, order: fn(Sender<()>) -> Order) -> io::Result<()> {

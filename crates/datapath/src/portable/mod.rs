@@ -339,8 +339,8 @@ impl PortableDatapath {
         config: &DatapathConfig,
         former: &[(String, String)],
     ) -> Result<(), StartError> {
-        self.network.own(config, former)?;
         self.framed.own();
+        self.network.own(config, former)?;
         self.keeper.filter_by(self.network.closed_sets(config));
         Ok(())
     }

@@ -4,7 +4,8 @@
 use crate::rules::Now;
 use std::time::Duration;
 
-/// Pause while AF_XDP frames arrive. Packets of TUN and sockets wait as long then.
+/// Pause while AF_XDP frames arrive. Packets of TUN and sockets wait as long then, and queued packets whose time has come:
+/// the next round sends all that are due, so rates are kept.
 const FRAMES_NAP: Duration = Duration::from_micros(150);
 /// Pause for packets of TUN and sockets. The kernel may double so short a sleep.
 const NAP: Duration = Duration::from_micros(50);
@@ -39,11 +40,11 @@ impl Pace {
         self.frames = frames;
     }
 
-    /// The pause before the next poll, if any.
-    pub fn nap(&self) -> Option<Duration> {
+    /// The pause before the next poll, if any; `due`: the time until a queued packet must be sent.
+    pub fn nap(&self, due: Option<Duration>) -> Option<Duration> {
         match (self.frames, self.gathers) {
             (true, _) => Some(FRAMES_NAP),
-            (false, true) => Some(NAP),
+            (false, true) => Some(due.map_or(NAP, |due| due.min(NAP))),
             (false, false) => None,
         }
     }
@@ -64,28 +65,37 @@ mod tests {
 
     #[test]
     fn packets_accumulate_at_high_rates() {
-        assert_eq!(after(ROUNDS - 1, 4 * MICROSECOND, 2).nap(), None);
-        assert_eq!(after(ROUNDS, 4 * MICROSECOND, 2).nap(), Some(NAP));
+        assert_eq!(after(ROUNDS - 1, 4 * MICROSECOND, 2).nap(None), None);
+        assert_eq!(after(ROUNDS, 4 * MICROSECOND, 2).nap(None), Some(NAP));
     }
 
     #[test]
     fn request_response_traffic_is_not_delayed() {
-        assert_eq!(after(1000, 25 * MICROSECOND, 1).nap(), None);
+        assert_eq!(after(1000, 25 * MICROSECOND, 1).nap(None), None);
     }
 
     #[test]
     fn pauses_end_when_they_bring_few_packets() {
         let mut pace = after(ROUNDS, 4 * MICROSECOND, 2);
         pace.note(Now(1_000 * MICROSECOND), WORTH, false);
-        assert_eq!(pace.nap(), Some(NAP));
+        assert_eq!(pace.nap(None), Some(NAP));
         pace.note(Now(1_100 * MICROSECOND), WORTH - 1, false);
-        assert_eq!(pace.nap(), None);
+        assert_eq!(pace.nap(None), None);
     }
 
     #[test]
     fn frames_accumulate_at_once() {
         let mut pace = Pace::new(Now(1));
         pace.note(Now(1_000 * MICROSECOND), 0, true);
-        assert_eq!(pace.nap(), Some(FRAMES_NAP));
+        assert_eq!(pace.nap(None), Some(FRAMES_NAP));
+    }
+
+    #[test]
+    fn queued_packets_wait_for_frames_but_not_for_other_packets() {
+        let due = Some(Duration::from_micros(11));
+        let mut pace = after(ROUNDS, 4 * MICROSECOND, 2);
+        assert_eq!(pace.nap(due), due);
+        pace.note(Now(1_000 * MICROSECOND), 0, true);
+        assert_eq!(pace.nap(due), Some(FRAMES_NAP));
     }
 }

@@ -20,7 +20,8 @@ const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
 const HOP_BY_HOP: u8 = 0;
 /// Cached look-ups of destinations.
-const PLACES: usize = 1024;
+const PLACES: usize = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 14;
 
 /// A worker's packet socket, and its copy of the routes.
 #[derive(Debug)]
@@ -68,17 +69,25 @@ impl PacketOut {
         self.cache.fill(None);
     }
 
-    /// Sends frames of packets in `arena`, in order, and returns the indices of those that the kernel must send.
+    /// Sends frames of packets in `arena`, and returns the indices of those that the kernel must send. Behind one for the kernel, so are
+    /// the others to its destination: no flow is reordered.
     pub fn send(&mut self, frames: &[Frame], arena: &[u8], counters: &WorkerCounters) -> Vec<usize> {
-        let mut others = Vec::new();
+        let (mut others, mut destinations) = (Vec::new(), Vec::new());
         self.heads.clear();
         for (at, frame) in frames.iter().enumerate() {
-            match self.head(frame, arena, at) {
+            let follows =
+                || destinations.contains(&destination_of(arena.get(frame.first()).unwrap_or_default()));
+            let head = if destinations.is_empty() || !follows() { self.head(frame, arena, at) } else { None };
+            match head {
                 Some(head) => self.heads.push(head),
-                None => others.push(at),
+                None => {
+                    destinations.push(destination_of(arena.get(frame.first()).unwrap_or_default()));
+                    others.push(at);
+                }
             }
         }
         self.send_heads(frames, arena, counters, &mut others);
+        others.sort_unstable();
         others
     }
 
@@ -161,8 +170,11 @@ impl PacketOut {
                         Some(frame) if is_full(&error) => {
                             counters.drops.count_many(DropReason::N6SendFailed, frame.packets());
                         }
-                        // The device is gone, or the kernel knows no trains of this kind.
-                        _ => others.push(head.frame),
+                        // The device is gone, or the kernel knows no trains of this kind: what follows may be of the same flow.
+                        _ => {
+                            others.extend(self.heads.iter().skip(done).map(|head| head.frame));
+                            return;
+                        }
                     }
                     done += 1;
                 }
@@ -192,7 +204,15 @@ fn place_of(destination: IpAddr) -> usize {
         IpAddr::V4(v4) => u64::from(v4.to_bits()),
         IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 ^ v6.to_bits() as u64,
     };
-    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
+    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACE_BITS)) as usize
+}
+
+/// The destination in an IP header; `None` if there is none.
+fn destination_of(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => packet.get(16..20)?.first_chunk::<4>().copied().map(IpAddr::from),
+        _ => packet.get(24..40)?.first_chunk::<16>().copied().map(IpAddr::from),
+    }
 }
 
 /// Source, destination and length of an IP header that a router forwards without further work; `None`: another one.

@@ -133,8 +133,7 @@ impl Worker {
             return 0;
         }
         let due = self.queues.due_in(self.path.shared.clock.now());
-        if let Some(nap) = self.pace.nap() {
-            let nap = due.map_or(nap, |due| due.min(nap));
+        if let Some(nap) = self.pace.nap(due) {
             let woken = wait_readable(&[self.inbox.wake_fd().as_fd()], Some(nap)).unwrap_or(WAKE);
             self.inbox.unpark();
             if woken & WAKE != 0 {

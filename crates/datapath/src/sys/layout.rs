@@ -371,7 +371,9 @@ pub struct Cpu {
     pub across: Traffic,
     /// When the program passes the next packet of an unknown peer to user space.
     pub unknown_peer_due: AtomicU64,
-    pub reserved: [AtomicU64; 2],
+    /// Whether another CPU gave it the packet in processing.
+    pub given: AtomicU64,
+    pub reserved: [AtomicU64; 1],
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are valid; the program writes only fields

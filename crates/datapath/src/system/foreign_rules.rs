@@ -1,6 +1,7 @@
 //! Rules of the host's packet filter that are not Pith's, and that forwarded packets traverse.
 
 use super::nft::{run, words};
+use crate::boundary::ask_of;
 use std::{fs, io};
 
 /// The hooks of forwarded packets.
@@ -23,6 +24,26 @@ pub fn foreign_rules() -> Vec<String> {
             }
         }
     }
+    found
+}
+
+/// Whether there are rules that change without a notification of nftables: those of iptables-legacy, and IPsec policies.
+pub fn has_silent_rules() -> bool {
+    let has_tables = |names: &str| fs::read_to_string(names).is_ok_and(|tables| !tables.is_empty());
+    LEGACY.iter().any(|(_, names)| has_tables(names)) || has_ipsec_policies()
+}
+
+/// Whether the host encrypts packets by policies, or drops those that should be encrypted (RFC 4301 4.4.1). A kernel without IPsec has
+/// none.
+pub fn has_ipsec_policies() -> bool {
+    const XFRM_MSG_NEWPOLICY: u16 = 0x13;
+    const XFRM_MSG_GETPOLICY: u16 = 0x15;
+    /// The length of struct xfrm_userpolicy_id.
+    const POLICY_ID_LEN: usize = 64;
+    let mut found = false;
+    let take = |kind, _: &[u8]| found |= kind == XFRM_MSG_NEWPOLICY;
+    // The kernel has no IPsec, if it refuses.
+    let _ = ask_of(libc::NETLINK_XFRM, XFRM_MSG_GETPOLICY, &[0; POLICY_ID_LEN], take);
     found
 }
 

@@ -21,7 +21,7 @@ use crate::boundary::{Host, Reach, one_sided_interfaces};
 use crate::config::{DatapathConfig, StartError};
 pub use closed::ClosedSets;
 pub use foreign_routing::{foreign_routing, has_foreign_rule};
-pub use foreign_rules::foreign_rules;
+pub use foreign_rules::{foreign_rules, has_ipsec_policies, has_silent_rules};
 pub use forwarding::{LIBERAL, Switch};
 pub use framed::FramedRoutes;
 use nat::Iptables;

@@ -85,8 +85,8 @@ impl XdpDatapath {
     /// After another program has replaced this one: finishes all packets, except those queued, which it returns. Afterwards the
     /// counters are final.
     pub fn drain(&mut self) -> io::Result<Vec<QueuedOctets>> {
-        // A CPU may have fetched this program, but not entered it.
-        if !wait_for_grace_period() {
+        // A CPU may have fetched this program, but not entered it; or packets wait for the CPU that they were given to.
+        if !wait_for_grace_period() || self.config.spread {
             std::thread::sleep(LONG_RUN);
         }
         self.tables.settle();
@@ -95,14 +95,15 @@ impl XdpDatapath {
         Ok(queued)
     }
 
-    /// Handles packets again, because there is no successor.
+    /// Handles packets again, because there is no successor: in user space also without the program.
     pub fn resume(&mut self, packets: Vec<QueuedOctets>) -> Result<(), XdpError> {
-        self.program.reclaim(&self.attached)?;
+        let reclaimed = self.program.reclaim(&self.attached);
         if !self.uses_af_xdp() {
             let hook = self.attached.hook;
             self.xsk_sockets = open_xsk_sockets(&self.program, &self.portable, &self.config, (hook, true));
         }
-        Ok(self.portable.resume(packets)?)
+        self.portable.resume(packets)?;
+        reclaimed
     }
 
     /// Ends without detaching or restoring anything.
@@ -125,11 +126,11 @@ fn hook_of(config: &DatapathConfig, links: &[LinkHandle]) -> Result<Hook, StartE
         XdpHook::Generic => !generic,
     };
     if is_other_hook {
-        return Err(StartError::TakeOver("'upf.xdp' is another hook"));
+        return Err(StartError::TakeOver("'upf.xdp' is another hook".into()));
     }
     let devices: BTreeSet<_> = super::devices_there(&config.interfaces).collect();
     if devices != links.iter().map(|link| link.device).collect() {
-        return Err(StartError::TakeOver("XDP runs on other interfaces ('upf.interfaces')"));
+        return Err(StartError::TakeOver("XDP runs on other interfaces ('upf.interfaces')".into()));
     }
     Ok(if generic { Hook::Generic } else { Hook::Native })
 }

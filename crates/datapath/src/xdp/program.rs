@@ -76,7 +76,7 @@ impl Sizes {
         self.sessions + SPARE
     }
 
-    /// Entries of a direct-mapped look-up table: sessions with consecutive TEIDs or addresses rarely collide.
+    /// Entries of a look-up table of sets of eight: sessions with consecutive TEIDs or addresses rarely collide.
     fn direct_entries(&self) -> u32 {
         self.sessions.next_power_of_two() * 2
     }

@@ -7,7 +7,8 @@ pub const ICMP: u8 = 1;
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 
-/// A connection as its UE has it. For ICMP, the UE's port is the identifier, and the remote one is 0.
+/// A connection as its UE has it. For ICMP, the UE's port is the identifier, and the remote one the code, which is
+/// 0 unless the UE is odd: the kernel regards an answer with another code as none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connection {
     pub protocol: u8,
@@ -29,7 +30,7 @@ fn read(line: &str) -> Option<(Connection, (Ipv4Addr, u16))> {
     let address = |name, at| nth(name, at)?.parse().ok();
     let port = |name, at| nth(name, at)?.parse().ok();
     let (from, to, public) = match protocol {
-        ICMP => (port("id=", 0)?, 0, port("id=", 1)?),
+        ICMP => (port("id=", 0)?, port("code=", 0)?, port("id=", 1)?),
         _ => (port("sport=", 0)?, port("dport=", 0)?, port("dport=", 1)?),
     };
     let connection =

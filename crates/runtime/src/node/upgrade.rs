@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::upf::{Predecessor, Succeedable, settings, socket_beside};
 use pith_datapath::DatapathConfig;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -48,9 +48,15 @@ impl Upgrade {
         Ok(listener)
     }
 
-    /// The TCP listener of the API: that of the running UPF, or a new one.
-    pub fn api_at(&mut self, bind: impl FnOnce() -> io::Result<TcpListener>) -> io::Result<TcpListener> {
-        let listener = self.predecessor.as_mut().and_then(Predecessor::take_api).map_or_else(bind, Ok)?;
+    /// The TCP listener of the API at that address: that of the running UPF, or a new one.
+    pub fn api_at(
+        &mut self,
+        address: SocketAddr,
+        bind: impl FnOnce() -> io::Result<TcpListener>,
+    ) -> io::Result<TcpListener> {
+        let inherited = self.predecessor.as_mut().and_then(Predecessor::take_api);
+        let is_there = |listener: &TcpListener| listener.local_addr().is_ok_and(|at| at == address);
+        let listener = inherited.filter(is_there).map_or_else(bind, Ok)?;
         self.api = self.socket.is_some().then(|| listener.try_clone()).transpose()?;
         Ok(listener)
     }

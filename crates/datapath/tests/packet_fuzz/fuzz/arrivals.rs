@@ -114,9 +114,11 @@ impl Arrivals {
     /// Compares a packet that NAT has not been found to have translated: of the kernel itself, or changed by it.
     pub fn take_untranslated(&mut self, octets: &[u8]) -> Result<(), &'static str> {
         let Some(ip) = reader::packet(octets) else { return Err("no packet") };
+        // The kernel's reports repeat options.
+        let payload = octets.get(usize::from(octets[0] & 15) * 4..).unwrap_or_default();
         let is_report =
-            ip.protocol == 1 && octets.get(20).is_some_and(|kind| matches!(kind, 0 | 3 | 11 | 12));
-        let is_reset = ip.protocol == 6 && octets.get(33).is_some_and(|flags| flags & 4 != 0);
+            ip.protocol == 1 && payload.first().is_some_and(|kind| matches!(kind, 0 | 3 | 11 | 12));
+        let is_reset = ip.protocol == 6 && payload.get(13).is_some_and(|flags| flags & 4 != 0);
         let is_part = octets[6] & 0x3f != 0 || octets[7] != 0;
         let is_odd = octets[0] != 0x45 || is_part || ![1, 6, 17].contains(&ip.protocol);
         let is_loose = || self.loose.keys().any(|(_, to)| *to == ip.destination);

@@ -59,8 +59,9 @@ impl Nat {
         if !is_error(packet) || sum(&[&packet[HEAD..]]) != 0xffff {
             return;
         }
+        let is_of_receiver = address(packet, DESTINATION) == address(&packet[quoted_at..], SOURCE);
         let quoted = &mut packet[quoted_at..];
-        let Some(mut places) = places_quoted(quoted) else { return };
+        let Some(mut places) = places_quoted(quoted).filter(|_| is_of_receiver) else { return };
         let known = connection(quoted, places, SOURCE).and_then(|connection| self.ports.get(&connection));
         let Some(port) = known.copied() else { return };
         places.check = HEAD + 6;

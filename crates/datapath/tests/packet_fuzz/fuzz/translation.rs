@@ -78,7 +78,7 @@ pub fn translate(packet: &mut [u8], places: Places, end: usize, to: Ipv4Addr, po
 pub fn connection(packet: &[u8], places: Places, end: usize) -> Option<Connection> {
     let own = usize::from(end == DESTINATION);
     let port = |at: usize| word(packet, places.ports[at]);
-    let remote_port = if places.protocol == ICMP { 0 } else { port(1 - own)? };
+    let remote_port = if places.protocol == ICMP { (*packet.get(HEAD + 1)?).into() } else { port(1 - own)? };
     Some(Connection {
         protocol: places.protocol,
         ue: (address(packet, end), port(own)?),

@@ -22,8 +22,8 @@ const INSTALLATION: Duration = Duration::from_secs(120);
 /// Awaits successors, one after the other.
 pub struct Successors {
     listener: UnixListener,
-    /// The successor that prepares itself.
-    preparing: Option<Channel>,
+    /// The successor that prepares itself, and since when.
+    preparing: Option<(Instant, Channel)>,
     process: Succeedable,
 }
 
@@ -49,7 +49,7 @@ impl Successors {
 
     /// Descriptors that are readable when a successor has sent something.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [self.listener.as_fd()].into_iter().chain(self.preparing.as_ref().map(AsFd::as_fd))
+        [self.listener.as_fd()].into_iter().chain(self.preparing.iter().map(|(_, channel)| channel.as_fd()))
     }
 
     /// Serves successors. Returns whether one has taken over.
@@ -57,7 +57,8 @@ impl Successors {
         if self.serve_preparing(estate) {
             return true;
         }
-        while let Ok((stream, _)) = self.listener.accept() {
+        // One at a time: each may take the time for its first frame.
+        if let Ok((stream, _)) = self.listener.accept() {
             let accepted = Channel::new(stream).and_then(|channel| self.welcome(channel, estate));
             if let Err(error) = accepted {
                 tracing::warn!(%error, "user plane: a process that asked to take over was refused");
@@ -68,8 +69,10 @@ impl Successors {
 
     /// Hands over to the successor that has prepared itself, if it has. Returns whether that has taken over.
     fn serve_preparing(&mut self, estate: &mut Estate<'_>) -> bool {
-        let is_ready = |channel: &mut Channel| wait_readable(&[channel.as_fd()], Some(Duration::ZERO)).has(0);
-        let Some(mut channel) = self.preparing.take_if(is_ready) else { return false };
+        let is_ready = |(_, channel): &mut (Instant, Channel)| {
+            wait_readable(&[channel.as_fd()], Some(Duration::ZERO)).has(0)
+        };
+        let Some((_, mut channel)) = self.preparing.take_if(is_ready) else { return false };
         let begun = channel.limit(Some(FIRST)).and_then(|()| channel.expect(Kind::Begin));
         match begun.and_then(|_| hand_over(&mut channel, estate)) {
             Ok(took) => {
@@ -84,6 +87,11 @@ impl Successors {
                 false
             }
         }
+    }
+
+    /// The process ends without a successor.
+    pub fn close(self) {
+        let _ = std::fs::remove_file(&self.process.socket);
     }
 
     /// Ends the process, for which another one goes on.
@@ -108,7 +116,7 @@ impl Successors {
         channel.send(Kind::Accept, &serde_json::to_vec(&accept)?)?;
         channel.send_descriptors(&descriptors(estate.n4.as_fd(), &handles, api.map(AsFd::as_fd)))?;
         tracing::info!("user plane: Pith {} prepares to take over", hello.version);
-        self.preparing = Some(channel);
+        self.preparing = Some((Instant::now(), channel));
         Ok(())
     }
 
@@ -128,7 +136,8 @@ impl Successors {
                 "SMFs still restore sessions of a process that was killed: try again in 30 s".into(),
             );
         }
-        if self.preparing.is_some() {
+        // One that has not begun by then has failed.
+        if self.preparing.as_ref().is_some_and(|(since, _)| since.elapsed() < INSTALLATION) {
             return Some("another process already prepares to take over".into());
         }
         difference(&self.process.settings, &hello.settings)

@@ -1,6 +1,6 @@
 //! Bodies of the frames.
 
-use pith_datapath::{DatapathConfig, Handles, LinkHandle, QueuedOctets, WorkerHandles};
+use pith_datapath::{DatapathConfig, Handles, LinkHandle, NetworkPolicy, QueuedOctets, WorkerHandles};
 use pith_upf::contract::SessionId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,6 +30,14 @@ pub fn settings(n4: SocketAddr, config: &DatapathConfig) -> Settings {
     let text = |values: Vec<String>| values.join(", ");
     let n3 = config.n3_addresses.iter().map(ToString::to_string).collect();
     let pools = config.pools.iter().map(|pool| format!("{}/{}", pool.gateway, pool.prefix)).collect();
+    let of_network = |policy: &NetworkPolicy| {
+        let routes = policy
+            .routes
+            .iter()
+            .map(|route| format!("{}/{} via {}", route.to.address, route.to.prefix, route.via));
+        format!("{}: {}", policy.pool.gateway, text(routes.collect()))
+    };
+    let routes = config.policies.iter().map(of_network).collect();
     let pin = config.pin.as_ref().map(|pin| pin.display().to_string());
     [
         ("upf.n4", n4.to_string()),
@@ -38,6 +46,7 @@ pub fn settings(n4: SocketAddr, config: &DatapathConfig) -> Settings {
         ("upf.pin", pin.unwrap_or_default()),
         ("the pools of the data networks", text(pools)),
         ("the MTU of the data networks", config.mtu.to_string()),
+        ("the routes of the data networks", text(routes)),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))

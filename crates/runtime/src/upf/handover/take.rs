@@ -35,7 +35,7 @@ pub enum TakeOverError {
 pub struct Predecessor {
     channel: Channel,
     accept: Accept,
-    inherited: Option<Inherited>,
+    inherited: Inherited,
 }
 
 impl Predecessor {
@@ -50,6 +50,9 @@ impl Predecessor {
             stream => stream?,
         };
         let mut channel = Channel::new(stream)?;
+        if !channel.is_trusted()? {
+            return Err(io::Error::other("another user's process has the socket of the running UPF").into());
+        }
         channel.limit(Some(PATIENCE))?;
         let version = env!("CARGO_PKG_VERSION").into();
         let hello = Hello { protocol: PROTOCOL, format: FORMAT, version, settings };
@@ -58,29 +61,28 @@ impl Predecessor {
             serde_json::from_slice(&channel.expect(Kind::Accept)?).map_err(io::Error::from)?;
         let descriptors = channel.receive_descriptors(accept.descriptors())?;
         let inherited = accept.assign(descriptors);
-        let inherited = Some(inherited.ok_or_else(|| io::Error::other("descriptors are missing"))?);
+        let inherited = inherited.ok_or_else(|| io::Error::other("descriptors are missing"))?;
         Ok(Some(Self { channel, accept, inherited }))
     }
 
     /// The TCP listener of the API.
     pub fn take_api(&mut self) -> Option<TcpListener> {
-        self.inherited.as_mut()?.api.take()
+        self.inherited.api.take()
     }
 
     /// Prepares the datapath, and installs all sessions in it.
     pub fn prepare(
-        mut self,
+        self,
         config: Config,
         seed: [u8; 32],
         datapath: &DatapathConfig,
     ) -> Result<Prepared, TakeOverError> {
-        let Inherited { n4, handles, .. } =
-            self.inherited.take().ok_or_else(|| io::Error::other("it was taken over before"))?;
+        let Self { mut channel, accept, inherited: Inherited { n4, handles, .. } } = self;
+        let Accept { zero, former, restoring, .. } = accept;
         let n4 = N4::new(n4)?;
-        let restoring = self.accept.restoring;
         let datapath_config = DatapathConfig { refuses_unknown: !restoring, ..datapath.clone() };
         let (mut datapath, report) = UserPlane::take_over(&datapath_config, handles)?;
-        let state = self.receive_state(config, seed, &mut datapath);
+        let state = receive_state(&mut channel, zero, (config, seed), &mut datapath);
         let upf = match state {
             Ok(upf) => upf,
             Err(error) => {
@@ -88,8 +90,6 @@ impl Predecessor {
                 return Err(error);
             }
         };
-        let Self { channel, accept, .. } = self;
-        let Accept { zero, former, .. } = accept;
         let events = Vec::new();
         Ok(Prepared {
             channel,
@@ -105,23 +105,23 @@ impl Predecessor {
             reads: false,
         })
     }
+}
 
-    fn receive_state(
-        &mut self,
-        config: Config,
-        seed: [u8; 32],
-        datapath: &mut UserPlane,
-    ) -> Result<Upf, TakeOverError> {
-        let host = datapath.host();
-        let host = HostAddresses { local: host.local.clone(), broadcast: host.broadcast.clone() };
-        let mut importer = Importer::new(Config { host, ..config }, seed);
-        self.channel.send(Kind::Begin, b"")?;
-        loop {
-            match self.channel.receive()? {
-                (Kind::State, record) => importer.take(now(self.accept.zero), &record, datapath)?,
-                (Kind::StateEnd, _) => return Ok(importer.finish()?),
-                (kind, _) => return Err(io::Error::other(format!("{kind:?} within the state")).into()),
-            }
+fn receive_state(
+    channel: &mut Channel,
+    zero: u64,
+    (config, seed): (Config, [u8; 32]),
+    datapath: &mut UserPlane,
+) -> Result<Upf, TakeOverError> {
+    let host = datapath.host();
+    let host = HostAddresses { local: host.local.clone(), broadcast: host.broadcast.clone() };
+    let mut importer = Importer::new(Config { host, ..config }, seed);
+    channel.send(Kind::Begin, b"")?;
+    loop {
+        match channel.receive()? {
+            (Kind::State, record) => importer.take(now(zero), &record, datapath)?,
+            (Kind::StateEnd, _) => return Ok(importer.finish()?),
+            (kind, _) => return Err(io::Error::other(format!("{kind:?} within the state")).into()),
         }
     }
 }
