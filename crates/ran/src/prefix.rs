@@ -154,6 +154,17 @@ impl PrefixClient {
         }
     }
 
+    /// The prefix in a Reply to a program that uses the UE's session, such as a DHCPv6 client of this host.
+    pub fn read_of_program(&self, packet: &[u8]) -> Option<DelegatedPrefix> {
+        let packet = Packet::read(packet)?;
+        let (head, rest) = packet.udp()?.1.split_first_chunk::<4>()?;
+        let options = read_options(rest)?;
+        let (_, association) = options.iter().find(|(code, _)| *code == IA_PD)?;
+        let inner = read_options(association.get(12..)?)?;
+        let (_, prefix) = inner.iter().find(|(code, _)| *code == IA_PREFIX)?;
+        self.read_prefix(prefix).ok().filter(|_| head[0] == REPLY)
+    }
+
     /// The prefix in an IA_PD; `None` if it has a status instead.
     fn read_association(&self, value: &[u8]) -> Result<Option<DelegatedPrefix>, AnswerViolation> {
         let invalid = |what: &str| (VALIDATION, format!("IA_PD with {what}"));
@@ -277,7 +288,13 @@ mod tests {
         let prefix = DelegatedPrefix { prefix: CLIENT.link, length: 56, excluded };
         assert_eq!(CLIENT.read(&whole), Ok(Dhcpv6Answer::Delegated(prefix)));
         assert_eq!(prefix.to_string(), "2001:db8:45:200::/56 without 2001:db8:45:200::/64");
+        assert_eq!(
+            CLIENT.read_of_program(&reply(|message| message[19] ^= 1)),
+            Some(prefix),
+            "another client's"
+        );
         let offer = reply(|message| message[0] = ADVERTISE);
+        assert_eq!(CLIENT.read_of_program(&offer), None);
         let Ok(Dhcpv6Answer::Offer { server, prefix: offered }) = CLIENT.read(&offer) else {
             panic!("no offer")
         };

@@ -191,6 +191,15 @@ impl Ran {
         }
     }
 
+    /// A program that uses the UE's session through a TUN interface gets a prefix: packets for its addresses are the UE's.
+    fn note_prefix_of_program(&mut self, key: UeKey, session: u8, packet: &[u8]) {
+        let prefix = self.dhcpv6_client(key, session).and_then(|client| client.read_of_program(packet));
+        let subscriber = self.subscribers.get_mut(key.0 as usize);
+        if let (Some(prefix), Some(subscriber)) = (prefix, subscriber) {
+            subscriber.ue.set_delegated(session, prefix);
+        }
+    }
+
     fn take_prefix(&mut self, key: UeKey, session: u8, prefix: DelegatedPrefix) {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         match subscriber.ue.set_delegated(session, prefix) {
@@ -323,8 +332,11 @@ impl Ran {
             // A program that uses the session through a TUN interface gets it, too.
             return self.out.push(Output::Packet { ue: key, session, packet: packet.to_vec() });
         }
-        if self.plan.requests_prefix && prefix::is_answer(packet) {
-            return self.receive_dhcpv6(endpoint, packet);
+        if prefix::is_answer(packet) {
+            if self.plan.requests_prefix {
+                return self.receive_dhcpv6(endpoint, packet);
+            }
+            self.note_prefix_of_program(key, session, packet);
         }
         if let Some(echo) = icmp::read_reply(packet).filter(|echo| self.is_awaited(key, *echo)) {
             self.advance(key, |journey, scene| journey.on_reply(echo.sequence, scene));
