@@ -5,7 +5,7 @@ use super::emergency;
 use super::handover_between_amfs::{take_call, target_config};
 use super::world::{Phone, World, config};
 use crate::amf::AmfConfig;
-use crate::kit::{Input, Target, Timer};
+use crate::kit::{Caller, Input, Nf, Tag, Target, Timer};
 use crate::testing::client;
 use pith_crypto::nas::IntegrityAlgorithm;
 use pith_nas::GmmMessage;
@@ -54,6 +54,7 @@ pub(super) fn comes(new: &mut World, phone: &mut Phone, kind: RegistrationKind) 
 #[test]
 fn a_phone_that_registers_at_another_shard_keeps_its_sessions_without_authentication() {
     let (mut old, mut new, mut phone) = shards();
+    old.caller = Caller::Shard { shard: 3, nf: Nf::Amf, tag: Tag::new(1, 1) };
     comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
     carry(&mut new, &mut old, Operation::UeContextTransfer);
     carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);

@@ -12,6 +12,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-handover-1", include_str!("../../../tests/golden/smf-handover-1.hex")),
     ("smf-handover-2", include_str!("../../../tests/golden/smf-handover-2.hex")),
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
+    ("smf-ipv6-1", include_str!("../../../tests/golden/smf-ipv6-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
