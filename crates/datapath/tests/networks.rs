@@ -205,7 +205,7 @@ fn a_router_behind_a_ue_gets_a_prefix_and_its_hosts_exchange_packets() {
         lab.uplink(TEID, &udp_v6_to((own, 546), (servers, 547), &solicit([0, 67])[..20]));
         lab.uplink(TEID, &udp_v6_to((own, 546), (servers, 547), &[12; 60]));
         lab.wait_dropped(DropReason::SpoofedSource, 4);
-        server.send_to(b"of nobody", (beside, 5000)).unwrap();
+        server.send_to(b"beside it", (beside, 5000)).unwrap();
         wait_for("a drop", || lab.upf.counters().dropped(DropReason::UnknownUe) > 0);
         assert!(lab.gnb_hears_nothing());
 

@@ -209,7 +209,7 @@ impl<'a> Dhcpv6Message<'a> {
         }
     }
 
-    /// The packet that answers the message; `None` if the message is for another server, or asks nothing.
+    /// The packet that answers the message; `None` if the message is for another server, or requests nothing.
     pub fn answer(&self, server: &Dhcpv6Server<'_>) -> Option<Vec<u8>> {
         if self.server.is_some_and(|named| named != server.duid) {
             return None;
