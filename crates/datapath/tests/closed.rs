@@ -146,14 +146,17 @@ fn forger(lab: &Lab, source: Ipv4Addr) -> UdpSocket {
 
 const OTHER_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 3);
 
-/// UEs of this and of another tenant, unassigned addresses of both pools, a gNB, the core.
-const FORGED: [Ipv4Addr; 6] = [
+/// UEs of this and of another tenant, unassigned addresses of both pools, a gNB, the core; the broadcast addresses of a pool and of
+/// N3, which the kernel accepts as sources, unlike this host's own addresses.
+const FORGED: [Ipv4Addr; 8] = [
     OTHER_UE,
     Ipv4Addr::new(10, 46, 0, 2),
     Ipv4Addr::new(10, 45, 9, 9),
     Ipv4Addr::new(10, 46, 9, 9),
     GNB,
     CORE,
+    Ipv4Addr::new(10, 45, 255, 255),
+    Ipv4Addr::new(172, 16, 0, 255),
 ];
 
 /// Packets from N6 with each of the forged sources are dropped, and counted as such.

@@ -64,7 +64,7 @@ pub struct Reach {
     pools: Vec<(AddressRange, u8)>,
     /// This UPF's own pools.
     here: Vec<AddressRange>,
-    /// Addresses that the kernel delivers to this host.
+    /// Addresses that the kernel delivers to this host, without broadcast addresses.
     local: Vec<AddressRange>,
     radios: Vec<AddressRange>,
     /// The permits of each tenant.
@@ -111,13 +111,16 @@ impl Reach {
             let tenant = tenants.iter().position(|tenant| tenant.pools.contains(&pool.network()))?;
             Some((pool.gateway, u8::try_from(tenant).ok()?))
         });
+        let is_own = |range: &AddressRange| {
+            *range != only(range.address) || !host.broadcast.contains(&range.address)
+        };
         Self {
             v4: Spans::of(entries.iter().filter(|(range, _)| range.address.is_ipv4())),
             v6: Spans::of(entries.iter().filter(|(range, _)| range.address.is_ipv6())),
             entries,
             pools: by_tenant,
             here: pools.iter().map(UePool::network).collect(),
-            local: host.local.clone(),
+            local: host.local.iter().copied().filter(is_own).collect(),
             radios: boundary.radios.clone(),
             gateways: gateways.collect(),
             permits: tenants.into_iter().map(|tenant| tenant.permits).collect(),
@@ -177,7 +180,8 @@ impl Reach {
     }
 
     /// Whether an address is this host's own. A packet from TUN with such a source was made by this host: the kernel drops
-    /// those that come from outside (RFC 1812 5.3.7; over IPv6, `system/closed.rs`).
+    /// those that come from outside (RFC 1812 5.3.7; over IPv6, `system/closed.rs`), but not those from a broadcast address unless it
+    /// checks reverse paths.
     pub fn is_local(&self, address: IpAddr) -> bool {
         self.local.iter().any(|range| range.contains(address))
     }
