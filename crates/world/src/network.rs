@@ -392,6 +392,7 @@ impl ShardFactory<'_> {
             dnn: dnn(),
             snssai: Snssai::of_sst(1),
             pool6: Some((Ipv6Addr::new(0x2001, 0xdb8, 0x40, 0, 0, 0, 0, 0), 44)),
+            delegation: 0,
             // With a set each block should have some addresses.
             pool: (Ipv4Addr::new(10, 45, 0, 0), if self.plan.instances > 0 { 20 } else { 24 }),
             reserved: 2,

@@ -28,6 +28,7 @@ use crate::boundary::{Host, Keeper, MAX_TENANTS, Mirror, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::fib::{Detour, Follower, Switch};
 use crate::handover::WorkerHandles;
+use crate::packet::server_duid;
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
@@ -165,6 +166,8 @@ impl PortableDatapath {
             flow_ports: config.flow_ports,
             outer_ecn: config.outer_ecn,
             mtu: config.mtu,
+            duid: server_duid(config.n3_addresses.first().copied()),
+            dns: config.dns.clone().into(),
             events: Events::new()?,
             tracer: Tracer::default(),
             worker_queues: worker_queues.into(),

@@ -163,6 +163,12 @@ impl Rules {
         self.ue.contains(address) || self.framed.iter().any(|network| network.contains(address))
     }
 
+    /// The networks that the session has beside the UE's own address and prefix of 64 bits: framed routes, and the shorter prefix that it has for
+    /// prefix delegation.
+    pub fn networks(&self) -> impl Iterator<Item = AddressRange> {
+        self.framed.iter().copied().chain(self.ue.shorter_prefix())
+    }
+
     /// The session's own TEIDs; they may contain duplicates.
     pub fn teids(&self) -> impl Iterator<Item = Teid> {
         self.rules.iter().filter_map(|rule| match rule.source {

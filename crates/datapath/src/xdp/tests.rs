@@ -218,7 +218,7 @@ fn session() -> Session {
         id: SessionId(1),
         ue: UeAddress {
             v4: Some(Ipv4Addr::from(UE)),
-            v6: Some(<[u8; 16]>::try_from(&prefix[..]).unwrap().into()),
+            ..UeAddress::v6(<[u8; 16]>::try_from(&prefix[..]).unwrap().into())
         },
         framed_routes: vec![],
         pdrs: vec![pdr(1, uplink, 1), pdr(2, Source::Network, 2)],
@@ -857,7 +857,8 @@ fn sessions_with_colliding_keys_are_found() {
     let Some(mut lab) = lab(&session()) else { return };
     let mut other = session();
     other.id = SessionId(2);
-    other.ue = UeAddress { v4: Some([10, 45, 0x40, 2].into()), v6: Some("2001:db9:2d:2::".parse().unwrap()) };
+    let prefix = "2001:db9:2d:2::".parse().unwrap();
+    other.ue = UeAddress { v4: Some([10, 45, 0x40, 2].into()), ..UeAddress::v6(prefix) };
     other.pdrs[0].source = Source::Tunnel { teid: Teid(TEID + 0x4000), direction: Direction::Uplink };
     let rules = lab.sessions.install(&other).rules;
     let publish = |lab: &mut Lab, before| {

@@ -53,6 +53,7 @@ fn smf() -> Smf {
         snssai: Snssai::of_sst(1),
         pool: (Ipv4Addr::new(10, 45, 0, 0), 28),
         pool6: None,
+        delegation: 0,
         reserved: 2,
         dns: vec![Ipv4Addr::new(9, 9, 9, 9).into()],
         mtu: 1400,

@@ -64,11 +64,14 @@ pub(crate) fn of_handover_name(name: &str) -> Option<(ContextId, u32)> {
     Some((ue.parse().ok()?, number.parse().ok()?))
 }
 
-/// Deletes the resource that a reply created if no procedure waits for the reply.
+/// Deletes the resource that a reply created, or gave to this AMF, if no procedure waits for the reply.
 pub(crate) fn undo(env: &mut Env<'_>, reply: Reply) {
     match reply {
         Ok(Response::SmContextCreated(created)) => release_sm_context(env, &created.location),
         Ok(Response::PolicyAssociationCreated(created)) => delete_association(env, &created.location),
+        Ok(Response::PolicyUpdate(update)) if is_policy(&update.resource_uri) => {
+            delete_association(env, &update.resource_uri);
+        }
         Ok(Response::UeContextCreated(created)) => {
             let cause = CauseRadioNetwork::handover_cancelled;
             release_ue_context(env, &created.location, Cause::RadioNetwork(cause));
@@ -207,11 +210,22 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 
 // Npcf_AMPolicyControl (TS 29.507)
 
+/// Whether a URI of another AMF is that of an AM policy association.
+pub(crate) fn is_policy(uri: &Uri) -> bool {
+    let resource = uri.path.split_once("/npcf-am-policy-control/v1/policies/");
+    resource.is_some_and(|(_, id)| !id.is_empty() && !id.contains(['/', '?']))
+}
+
+/// The URI to which the PCF sends notifications.
+fn policy_callback(ue: &UeContext, env: &Env<'_>) -> Uri {
+    let root = &env.config.identity.api_root;
+    npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id))
+}
+
 /// Npcf_AMPolicyControl_Create; `None` if the SUPI is not known.
 pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
-    let root = &env.config.identity.api_root;
-    let callback = npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
+    let callback = policy_callback(ue, env);
     let mut body = npcf::PolicyAssociationRequest::new(callback, supi, SupportedFeatures::default());
     body.access_type = Some(AccessType::ThreeGppAccess);
     body.rat_type = Some(RatType::Nr);
@@ -229,10 +243,41 @@ pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<Cal
     Some(ue.call(env, Target::any(), npcf::CreateAmPolicyAssociation { body }))
 }
 
+/// Npcf_AMPolicyControl_Update: this AMF goes on with the association of the AMF from which the context came (TS 29.507 4.2.3.1, TS 23.502
+/// 4.16.2.2). `None` if there is none that this AMF takes.
+pub(crate) fn take_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
+    let uri = ue.transferred_policy.as_ref().filter(|policy| policy.is_taken)?.uri.clone();
+    let request = policy_relocation(ue, env, &uri);
+    Some(ue.call(env, owner(&uri), request))
+}
+
+fn policy_relocation(ue: &UeContext, env: &Env<'_>, association: &Uri) -> npcf::UpdateAmPolicyAssociation {
+    let mut body = npcf::PolicyAssociationUpdateRequest::default();
+    body.notification_uri = Some(policy_callback(ue, env));
+    body.guami = Some(env.config.guami);
+    npcf::UpdateAmPolicyAssociation { pol_asso_id: association.id().to_owned(), body }
+}
+
+/// Npcf_AMPolicyControl_Get: the whole policy of an association.
+pub(crate) fn read_policy(ue: &mut UeContext, env: &mut Env<'_>, association: &Uri) -> CallId {
+    let request = npcf::ReadAmPolicyAssociation { pol_asso_id: association.id().to_owned() };
+    ue.call(env, owner(association), request)
+}
+
 /// Npcf_AMPolicyControl_Delete.
 pub(crate) fn delete_policy(ue: &mut UeContext, env: &mut Env<'_>) {
     if let Some(policy) = ue.policy.take() {
         delete_association(env, &policy.uri);
+    }
+    end_transferred_policy(ue, env);
+}
+
+/// Ends an association that the AMF from which the context came has left to this one, if it did not go on with it: the PCF is notified
+/// that it is this AMF's, which [`undo`] then deletes.
+fn end_transferred_policy(ue: &mut UeContext, env: &mut Env<'_>) {
+    if let Some(policy) = ue.transferred_policy.take().filter(|policy| policy.is_taken) {
+        let request = policy_relocation(ue, env, &policy.uri);
+        env.call_without_reply(owner(&policy.uri), request);
     }
 }
 

@@ -296,6 +296,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         registered_in_udm,
         slices,
         policy,
+        transferred_policy,
         sessions,
         undelivered,
         returned,
@@ -354,6 +355,10 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
             slices.pack(writer);
             policy.pack(writer);
             transferred_to.pack(writer);
+            // Earlier versions read contexts without it.
+            if let Some(policy) = transferred_policy {
+                policy.pack(writer);
+            }
         }
         SESSIONS => sessions.pack(writer),
         PROCEDURE => {
@@ -484,6 +489,9 @@ fn read(
             ue.slices = Pack::unpack(reader)?;
             ue.policy = Pack::unpack(reader)?;
             ue.transferred_to = Pack::unpack(reader)?;
+            if !reader.is_at_end() {
+                ue.transferred_policy = Some(Pack::unpack(reader)?);
+            }
         }
         SESSIONS => ue.sessions = Pack::unpack(reader)?,
         PROCEDURE => {

@@ -520,6 +520,7 @@ pub(super) fn pack_released(
     let sessions = std::mem::replace(&mut ue.sessions, sessions);
     let identities =
         (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take(), ue.offered.take());
+    let transferred_policy = ue.transferred_policy.take();
     let resources = (ue.policy.take(), ue.sdm_subscription.take(), std::mem::take(&mut ue.registered_in_udm));
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
@@ -527,13 +528,16 @@ pub(super) fn pack_released(
     ue.sessions = sessions;
     (ue.guti, ue.old_guti, ue.security, ue.outdated, ue.offered) = identities;
     (ue.policy, ue.sdm_subscription, ue.registered_in_udm) = resources;
+    ue.transferred_policy = transferred_policy;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
     Some(Released { document: document?, leaves })
 }
 
 /// Whether a UE has resources at other NFs.
 fn has_resources(ue: &UeContext) -> bool {
-    !ue.sessions.is_empty() || ue.policy.is_some() || ue.sdm_subscription.is_some() || ue.registered_in_udm
+    let has_policy =
+        ue.policy.is_some() || ue.transferred_policy.as_ref().is_some_and(|policy| policy.is_taken);
+    !ue.sessions.is_empty() || has_policy || ue.sdm_subscription.is_some() || ue.registered_in_udm
 }
 
 /// Whether a procedure of the UE or of a session goes on: it waits for UE or gNB.

@@ -14,9 +14,11 @@ pub struct DataNetwork {
     pub snssai: Snssai,
     /// UE addresses: network and prefix length, 8 to 30.
     pub pool: (Ipv4Addr, u8),
-    /// IPv6 prefixes of sessions, each of 64 bits (TS 23.501 5.8.2.2.1): network, whose other bits are 0, and prefix length, 33 to 60; `None`: the data
+    /// IPv6 prefixes of sessions, each of 64 bits, or shorter with `delegation` (TS 23.501 5.8.2.2.1): network, whose other bits are 0, and prefix length, 33 to 60; `None`: the data
     /// network has no IPv6.
     pub pool6: Option<(Ipv6Addr, u8)>,
+    /// Bits of prefix delegation, 0 to 16, for a /64 to a /48 of the pool for each session (TS 23.501 5.8.2.2.4).
+    pub delegation: u8,
     /// Addresses at the pool's beginning that no UE gets: the network's and the gateway's.
     pub reserved: u32,
     /// DNS servers, sent to UEs that request them (protocol configuration options).

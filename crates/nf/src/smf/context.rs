@@ -208,6 +208,8 @@ pub(super) struct UeAddress {
     pub v4: Option<Ipv4Addr>,
     /// Its IPv6 prefix of 64 bits; the lower half is zero.
     pub v6: Option<Ipv6Addr>,
+    /// Bits of prefix delegation: the session has the prefix of 64 bits less these, which begins with `v6` (TS 23.501 5.8.2.2.4).
+    pub delegation: u8,
 }
 
 impl UeAddress {
@@ -226,6 +228,7 @@ impl UeAddress {
         Self {
             v4: self.v4.filter(|v4| is_kept((*v4).into())),
             v6: self.v6.filter(|v6| is_kept((*v6).into())),
+            ..*self
         }
     }
 
@@ -235,9 +238,9 @@ impl UeAddress {
         self.v6.map(|prefix| ((prefix.to_bits() >> 64) as u64).to_be_bytes())
     }
 
-    /// The IPv6 prefix as a string (TS 29.571 5.2.2, Ipv6Prefix).
+    /// The session's whole IPv6 prefix as a string (TS 29.571 5.2.2, Ipv6Prefix).
     pub(super) fn prefix(&self) -> Option<Arc<str>> {
-        self.v6.map(|prefix| format!("{prefix}/64").into())
+        self.v6.map(|prefix| format!("{prefix}/{}", 64_u8.saturating_sub(self.delegation)).into())
     }
 }
 

@@ -366,13 +366,13 @@ pub(super) fn to_ue(address: UeAddress) -> Pdi {
     pdi
 }
 
-/// The UE's addresses; of IPv6 the prefix of 64 bits (TS 29.244 8.2.62).
+/// The UE's addresses; of IPv6 the prefix of 64 bits, and by how many bits the session's is shorter (TS 29.244 8.2.62).
 fn ue_ip_address(address: UeAddress, end: PacketEnd) -> UeIpAddress {
     UeIpAddress {
         ipv4: address.v4.map(Choice::Given),
         ipv6: address.v6.map(Choice::Given),
         end,
-        prefix_delegation_bits: None,
+        prefix_delegation_bits: address.v6.map(|_| address.delegation).filter(|bits| *bits > 0),
         prefix_len: None,
     }
 }

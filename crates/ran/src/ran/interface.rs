@@ -2,6 +2,7 @@
 
 use crate::gnb::{self, UeKey};
 use crate::journey::Progress;
+pub use crate::prefix::DelegatedPrefix;
 use crate::ue;
 use std::net::{SocketAddr, SocketAddrV4};
 
@@ -62,6 +63,13 @@ pub enum Output {
         to: SocketAddrV4,
         /// Payload of the datagram.
         data: Vec<u8>,
+    },
+    /// The UPF has delegated a prefix to a UE.
+    Delegated {
+        ue: UeKey,
+        /// PDU session identity.
+        session: u8,
+        prefix: DelegatedPrefix,
     },
     /// An event that the tester of a gNB observes.
     GnbEvent { gnb: usize, event: gnb::Event },

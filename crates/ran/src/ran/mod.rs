@@ -15,7 +15,7 @@ mod interface;
 mod schedule;
 mod user_plane;
 
-pub use interface::{Input, Output, Tally};
+pub use interface::{DelegatedPrefix, Input, Output, Tally};
 
 use crate::clock::Instant;
 use crate::gnb::{self, Gnb, UeKey};
@@ -484,6 +484,7 @@ impl Ran {
             UserAction::MoveFlows(via) => self.move_flows(key, via),
             UserAction::Page(number) => self.send_page(key, number),
             UserAction::SolicitRouter(session) => self.solicit_router(key, session),
+            UserAction::RequestPrefix(session) => self.request_prefix(key, session),
             UserAction::Ping(sequence) => self.send_echo(key, sequence),
             UserAction::Probe(number) => self.send_probe(key, number),
         }

@@ -39,6 +39,7 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
     let has_ipv4 = options.pdu_type != PduSessionType::Ipv6;
     let is_reached = options.ping.is_none_or(|target| if target.is_ipv4() { has_ipv4 } else { has_ipv6 });
     ensure!(is_reached, "--ping has an address of another IP version than --pdu-type");
+    ensure!(has_ipv6 || !options.delegate_prefix, "--delegate-prefix needs --pdu-type ipv6 or ipv4v6");
     ensure!(
         has_ipv4 || options.traffic.is_none(),
         "--traffic is over IPv4, which --pdu-type ipv6 does not have"
@@ -122,6 +123,7 @@ fn plan(options: &RunOptions) -> Plan {
         persistent: options.persistent,
         survives_loss: options.reconnect,
         duration: options.duration.map(Duration::from_secs),
+        requests_prefix: options.delegate_prefix,
         ..Plan::new(options.profile, packets, pause, rounds)
     }
     .with_sessions(sessions(options).len())

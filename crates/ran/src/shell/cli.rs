@@ -173,6 +173,11 @@ pub struct RunOptions {
     #[arg(long, help_heading = "gNBs and UEs")]
     pub reflective_qos: bool,
 
+    /// Each session also needs a prefix for hosts behind the UE, by DHCPv6 prefix delegation, which is printed; --ping then pings from the UE's
+    /// address and from one of the prefix by turns
+    #[arg(long, help_heading = "gNBs and UEs")]
+    pub delegate_prefix: bool,
+
     /// UEs register for emergency services only, and their session is an emergency session: sim (with a SIM card), no-sim (without,
     /// known by their IMEI)
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "sim", conflicts_with = "each_slice", help_heading = "gNBs and UEs")]

@@ -15,7 +15,7 @@ use super::tuns::Tuns;
 use super::watch::Watch;
 use anyhow::{Context, Result};
 use pith_ran::gnb::UeKey;
-use pith_ran::ran::{Input, Output};
+use pith_ran::ran::{DelegatedPrefix, Input, Output};
 use pith_ran::{Instant, Ran, gnb, ue};
 use pith_runtime::signals::Signals;
 use pith_runtime::wait::{Sleeper, Waker, waker};
@@ -346,6 +346,7 @@ impl<'a> Run<'a> {
                 Output::GnbEvent { gnb, event } => self.tell(gnb, &event),
                 Output::Packet { ue, packet, .. } => self.tuns.write(ue, &packet),
                 Output::UeEvent { ue, event } => self.follow_session(ue, event)?,
+                Output::Delegated { ue, session, prefix } => self.show_prefix(ue, session, &prefix),
             }
         }
         self.outputs = outputs;
@@ -365,6 +366,13 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    fn show_prefix(&mut self, ue: UeKey, session: u8, prefix: &DelegatedPrefix) {
+        if !self.options.quiet {
+            self.progress.clear();
+            eprintln!("UE {}, session {session}: delegated prefix {prefix}", ue.0 + 1);
         }
     }
 

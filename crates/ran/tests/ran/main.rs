@@ -37,6 +37,8 @@ struct World {
     now: Instant,
     out: Vec<Output>,
     packets: usize,
+    /// Prefixes that were delegated.
+    delegated: Vec<(UeKey, String)>,
 }
 
 impl World {
@@ -82,7 +84,14 @@ impl World {
             };
             ran.add_ue(Arc::clone(&settings), setup).unwrap();
         }
-        let mut world = Self { ran, core: Core::default(), now: Instant::START, out: Vec::new(), packets: 0 };
+        let mut world = Self {
+            ran,
+            core: Core::default(),
+            now: Instant::START,
+            out: Vec::new(),
+            packets: 0,
+            delegated: Vec::new(),
+        };
         (0..gnbs as usize)
             .for_each(|gnb| world.handle(Input::N2Up { gnb, association: 0, outbound_streams: 2 }));
         assert_eq!(world.ran.gnbs_up(), gnbs as usize);
@@ -130,6 +139,7 @@ impl World {
                     Output::Associate { .. } | Output::Disassociate { .. } => {
                         panic!("this AMF has one endpoint")
                     }
+                    Output::Delegated { ue, prefix, .. } => self.delegated.push((ue, prefix.to_string())),
                     Output::GnbEvent { .. } | Output::UeEvent { .. } => {}
                 }
             }
@@ -269,6 +279,42 @@ fn a_ue_without_a_usable_router_has_no_session() {
         assert_eq!(world.now - Instant::START, Duration::from_secs(12), "three solicitations");
         assert_eq!(statistics.violations.iter().next().map(|(clause, _)| clause), clause);
     }
+}
+
+#[test]
+fn hosts_behind_ues_have_addresses_of_delegated_prefixes() {
+    for session_type in [PduSessionType::Ipv6, PduSessionType::Ipv4v6] {
+        let ping = PingPlan { target: "2001:db8::1".parse().unwrap(), ..ping(4) };
+        let plan = Plan { requests_prefix: true, ..plan(Profile::Idle, Some(ping), 2) };
+        let mut world = World::of_type(session_type, plan, 2, 2, Arrivals::AtOnce);
+        world.begin();
+        world.run(Duration::from_secs(60));
+        assert_eq!(world.violations(), Vec::<String>::new());
+        assert_eq!(world.ran.statistics().ping.received, 2 * 12, "{:?}", world.ran.statistics().failures);
+        let prefix = "2001:db8:45::/56 without 2001:db8:45:2::/64".to_owned();
+        assert_eq!(world.delegated, [(UeKey(0), prefix.clone()), (UeKey(1), prefix)]);
+        let session = world.ran.ue(UeKey(0)).unwrap().sessions().next().unwrap();
+        let host = session.host_behind().unwrap().to_string();
+        assert!(host.starts_with("2001:db8:45:ff:"), "{host}");
+    }
+}
+
+#[test]
+fn a_ue_without_a_delegated_prefix_has_no_session() {
+    let plan = Plan { requests_prefix: true, ..plan(Profile::Session, None, 1) };
+    let mut world = World::of_type(PduSessionType::Ipv6, plan, 1, 1, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::NoPrefix);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    let statistics = world.ran.statistics();
+    assert_eq!(
+        statistics.failures.get("session: no delegated prefix"),
+        Some(&1),
+        "{:?}",
+        statistics.failures
+    );
+    assert_eq!(world.now - Instant::START, Duration::from_secs(3), "three requests");
+    assert_eq!(world.violations(), Vec::<String>::new());
 }
 
 /// 100 packets of 1250 octets a second: 1 Mbit/s.

@@ -240,6 +240,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             snssai: *slice,
             pool: (network.pool.address(), network.pool.prefix()),
             pool6: network.pool6.map(|pool| (pool.address(), pool.prefix())),
+            delegation: network.delegation(),
             reserved: RESERVED,
             dns: network.dns.clone(),
             mtu: network.mtu,

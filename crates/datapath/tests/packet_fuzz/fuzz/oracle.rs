@@ -428,11 +428,17 @@ fn is_beyond(address: IpAddr) -> bool {
     }
 }
 
-/// Whether it is ICMPv6 for the UE's link, without extension headers.
+/// Whether it is ICMPv6 or DHCPv6 for the UE's link, without extension headers.
 fn is_on_link(ip: &Ip<'_>) -> bool {
     let IpAddr::V6(to) = ip.destination else { return false };
     let is_link_local = matches!(to.segments()[0], 0xfe80..=0xfebf) || to.segments()[0] & 0xff0f == 0xff02;
-    ip.octets.get(6) == Some(&58) && is_link_local
+    let is_dhcpv6 =
+        to.segments() == [0xff02, 0, 0, 0, 0, 0, 1, 2] && ip.ports.is_some_and(|[_, port]| port == 547);
+    match ip.octets.get(6) {
+        Some(58) => is_link_local,
+        Some(17) => is_dhcpv6,
+        _ => false,
+    }
 }
 
 /// Applies a session's rules: the first violation, in the order of enforcement.

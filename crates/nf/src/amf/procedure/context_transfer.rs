@@ -13,7 +13,7 @@
 use super::registration::{self, Attempt};
 use super::{Procedure, RegistrationStep, Step, deregistration, security_mode};
 use crate::amf::consumer;
-use crate::amf::context::{CallId, Env, RmState, UeContext};
+use crate::amf::context::{CallId, Env, RmState, TransferredPolicy, UeContext};
 use crate::amf::emergency;
 use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
@@ -115,6 +115,8 @@ impl AwaitingUeContextTransfer {
             return Ok(self.attempt.ask_identity(ue, env));
         };
         let is_emergency = emergency::is_registered_elsewhere(env, &context);
+        let policy = context.pcf_am_policy_uri.clone().filter(consumer::is_policy);
+        ue.transferred_policy = policy.map(|uri| Box::new(TransferredPolicy { uri, is_taken: false }));
         ue.pei = context.pei;
         self.old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;
@@ -169,6 +171,7 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     // The old AMF releases the others: they are its own.
     let mut report = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     report.to_release_session_list = left.into_iter().map(|session| session.id).collect();
+    report.pcf_reselected_ind = (!take_policy(ue, begins)).then_some(true);
     consumer::report_transfer(env, api_root, guti, report);
     if begins {
         return;
@@ -185,6 +188,22 @@ pub(crate) fn is_served(ue: &UeContext, env: &Env<'_>, session: &PduSession) -> 
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
     env.config.slices(plmn).contains(&session.snssai)
         || emergency::is_session(env, session.snssai, &session.dnn)
+}
+
+/// Takes the AM policy association of the old AMF (TS 23.502 4.2.2.2.2 steps 10 and 15); `false` if this AMF creates one of its own, so that
+/// the old AMF deletes its one: at an initial registration, in which nothing else is taken over either.
+fn take_policy(ue: &mut UeContext, begins: bool) -> bool {
+    let is_usable = !begins && ue.policy.is_none() && !ue.is_emergency_registered();
+    match &mut ue.transferred_policy {
+        Some(policy) if is_usable => {
+            policy.is_taken = true;
+            true
+        }
+        _ => {
+            ue.transferred_policy = None;
+            false
+        }
+    }
 }
 
 /// Notifies the SMFs of sessions that another AMF had, and has them deactivate the user planes.

@@ -42,11 +42,15 @@ impl Amf {
         let ue = key.and_then(|key| self.ues.get_mut(key));
         let ue = ue.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let is_authenticated = request.body.reason == namf::TransferReason::MobiRegUeValidated;
-        let context = match (is_authenticated, &request.ue_context_id) {
+        let mut context = match (is_authenticated, &request.ue_context_id) {
             (true, UeContextId::Supi(_)) => without_security(ue),
             _ => with_security(ue, request.body.reg_request.as_ref(), derives_key)?,
         };
-        ue.transferred_to = Some(Owner::of(from));
+        let receiver = Owner::of(from);
+        if receiver != Owner::Process {
+            context.pcf_am_policy_uri = ue.policy.as_ref().map(|policy| policy.uri.clone());
+        }
+        ue.transferred_to = Some(receiver);
         let key = ue.key;
         self.note_change(key, None);
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
@@ -69,7 +73,12 @@ impl Amf {
         receiver.check(from)?;
         if request.body.transfer_status == namf::UeContextTransferStatus::Transferred {
             let released = &request.body.to_release_session_list;
+            // The new AMF goes on with the AM policy association that was transferred (TS 23.502 4.2.2.2.2 step 10).
+            let keeps_policy = receiver != Owner::Process && request.body.pcf_reselected_ind != Some(true);
             self.with_ue(now, key, out, |ue, env| {
+                if keeps_policy {
+                    ue.policy = None;
+                }
                 procedure::abort(ue, env);
                 ue.sessions.retain(|session| released.contains(&session.id));
                 ue.registered_in_udm = false;

@@ -293,6 +293,17 @@ impl World {
                     pith_sbi::npcf_ampolicycontrol::PolicyAssociation::new(SupportedFeatures::default());
                 Response::PolicyAssociationCreated(Box::new(Created { location, body }))
             }
+            Request::UpdateAmPolicyAssociation(request) => {
+                let path = format!("/npcf-am-policy-control/v1/policies/{}", request.pol_asso_id);
+                let resource = Uri::new(&peer("pcf"), &path);
+                Response::PolicyUpdate(Box::new(pith_sbi::npcf_ampolicycontrol::PolicyUpdate::new(resource)))
+            }
+            Request::ReadAmPolicyAssociation(_) => {
+                let mut body =
+                    pith_sbi::npcf_ampolicycontrol::PolicyAssociation::new(SupportedFeatures::default());
+                body.rfsp = Some(77);
+                Response::PolicyAssociation(Box::new(body))
+            }
             Request::PostSmContexts(request) => {
                 let id = request.body.pdu_session_id.unwrap();
                 let location = Uri::new(&peer("smf"), &format!("/nsmf-pdusession/v1/sm-contexts/sm-{id}"));

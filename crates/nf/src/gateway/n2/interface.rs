@@ -4,8 +4,8 @@ use super::admission::share_of;
 use super::{N2Gateway, N2GatewayEffect, NgInterface, RanIds};
 use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe, Tnla};
 use pith_ngap::{
-    Cause, CauseMisc, CauseProtocol, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure,
-    NgSetupRequest, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
+    Cause, CauseMisc, CauseProtocol, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge,
+    NgSetupFailure, NgSetupRequest, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
     RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
 use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, RanUeNgapId, ShardId, Snssai, Tai};

@@ -8,7 +8,7 @@
 //!  handover   the target gNB's endpoint, and the target AMF; absent unless an N2 handover is prepared
 //!  uplink     the endpoint sent to a handover's target gNB, whether gNBs forward directly, and unanswered switches; absent if there are none
 //!  rejected   PTI of the UE's last request that was rejected; absent if there is none
-//!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
+//!  ipv6       IP versions, prefix, DNS servers requested, bits of prefix delegation; absent in a session of IPv4
 //!  tunnels    additional N3 tunnels and their flows, now and after a prepared handover; absent if there are none
 //!  usage      data volume over a secondary RAT; absent if there is none
 //!  emergency  marks an emergency session; absent in others
@@ -43,8 +43,11 @@ const REJECTED: Section = Section { id: 12, name: "rejected", version: 1 };
 /// Version 2 has the request for the deletion, too.
 const LEAVING: Section = Section { id: 14, name: "leaving", version: 2 };
 
-/// A session without the section is one of IPv4.
-const IPV6: Section = Section { id: 13, name: "ipv6", version: 1 };
+/// A session without the section is one of IPv4. Version 2 has the bits of prefix delegation, too.
+const IPV6: Section = Section { id: 13, name: "ipv6", version: 2 };
+
+/// The shortest prefix of a session has 48 bits.
+const MAX_DELEGATION: u8 = 16;
 
 /// A session without the section has only the default flow.
 const FLOWS: Section = Section { id: 7, name: "flows", version: 1 };
@@ -199,6 +202,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             (ip.v4, ip.v6).pack(writer);
             address.v6.pack(writer);
             asks_dns6.pack(writer);
+            address.delegation.pack(writer);
         }
         _ => {
             timers.pack(writer);
@@ -260,17 +264,24 @@ pub(in crate::smf) fn unpack(
                 Ok((uplink, unanswered, if version > 1 { Pack::unpack(reader)? } else { false }))
             })?;
     }
-    let (ip, v6, asks_dns6) = if sections.has(&IPV6) {
-        let ((v4, v6), prefix, asks_dns6) = sections.unpack::<((bool, bool), _, _)>(&IPV6)?;
-        (IpVersions { v4, v6 }, prefix, asks_dns6)
+    let (ip, v6, asks_dns6, delegation) = if sections.has(&IPV6) {
+        let (((v4, v6), prefix, asks_dns6), delegation) = sections.read(&IPV6, |version, reader| {
+            let body: ((bool, bool), _, _) = Pack::unpack(reader)?;
+            let delegation: u8 = if version > 1 { Pack::unpack(reader)? } else { 0 };
+            if delegation > MAX_DELEGATION {
+                return Err(reader.malformed("bits of prefix delegation"));
+            }
+            Ok((body, delegation))
+        })?;
+        (IpVersions { v4, v6 }, prefix, asks_dns6, delegation)
     } else {
-        (IpVersions::V4, None, false)
+        (IpVersions::V4, None, false, 0)
     };
     Ok(SmContext {
         is_emergency,
         ip,
         asks_dns6,
-        address: UeAddress { v4, v6 },
+        address: UeAddress { v4, v6, delegation },
         qos,
         subscribed,
         subscription_change,
@@ -526,7 +537,8 @@ mod tests {
             let (uplink, downlink) = (BitRate(rates.0), BitRate(rates.1));
             session.qos = Qos { ambr: Ambr { uplink, downlink }, five_qi: id, arp_priority: sst };
             let (v4, v6, [has_v4, has_v6, asks_dns6]) = address;
-            session.address = UeAddress { v4, v6: v6.map(std::net::Ipv6Addr::from_bits) };
+            let v6 = v6.map(std::net::Ipv6Addr::from_bits);
+            session.address = UeAddress { v4, v6, delegation: if v6.is_some() { sst & 15 } else { 0 } };
             (session.ip, session.asks_dns6) = (IpVersions { v4: has_v4, v6: has_v6 }, asks_dns6);
             (session.state, session.draining) = (state, draining);
             let (release, lost_tunnel, downlink_data) = pending;
@@ -576,6 +588,30 @@ mod tests {
 
         let unpacked = unpack(document.octets(), (session.key, session.id), &upfs).unwrap();
         assert_eq!((unpacked.leaving, unpacked.deletion), (session.leaving, None));
+    }
+
+    #[test]
+    fn prefixes_of_version_1_have_64_bits() {
+        use proptest::strategy::ValueTree;
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let mut session = session().new_tree(&mut runner).unwrap().current();
+        let upfs = Upfs(std::array::from_fn(|number| format!("upf-{number}")));
+        let prefix = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0x45, 1, 0, 0, 0, 0);
+        session.address = UeAddress { v4: None, v6: Some(prefix), delegation: 0 };
+
+        let mut writer = Writer::new(Nf::Smf, &upfs);
+        let needed = [IDENTITY, POLICY, PROCEDURE, PENDING, IPV6, TIMERS];
+        for section in SECTIONS.iter().filter(|it| needed.contains(it)) {
+            let version = if *section == IPV6 { 1 } else { section.version };
+            writer.section(&Section { version, ..*section }, |writer| match *section {
+                IPV6 => ((false, true), session.address.v6, false).pack(writer),
+                _ => write(&session, section, writer),
+            });
+        }
+        let document = writer.finish().unwrap();
+
+        let unpacked = unpack(document.octets(), (session.key, session.id), &upfs).unwrap();
+        assert_eq!((unpacked.address, unpacked.ip), (session.address, IpVersions::V6));
     }
 
     proptest! {

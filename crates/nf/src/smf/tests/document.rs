@@ -13,6 +13,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-handover-2", include_str!("../../../tests/golden/smf-handover-2.hex")),
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
     ("smf-reflective-1", include_str!("../../../tests/golden/smf-reflective-1.hex")),
+    ("smf-ipv6-1", include_str!("../../../tests/golden/smf-ipv6-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
@@ -37,6 +38,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-changing", only(&super::subscription_change::awaiting_decision())),
         ("smf-emergency", only(&super::emergency::without_policy())),
         ("smf-reflective", only(&super::reflective::awaiting_complete())),
+        ("smf-ipv6", only(&super::ipv6::delegating())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }

@@ -42,6 +42,7 @@ pub(super) fn config() -> SmfConfig {
             snssai: Snssai::of_sst(1),
             pool: ("10.45.0.0".parse().unwrap(), 30),
             pool6: None,
+            delegation: 0,
             reserved: 2,
             dns: vec!["9.9.9.9".parse().unwrap()],
             mtu: 1400,

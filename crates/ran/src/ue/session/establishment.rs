@@ -121,6 +121,7 @@ impl Ue {
             ipv4: accept.pdu_address.and_then(|address| address.ipv4),
             interface_id: accept.pdu_address.and_then(|address| address.interface_id),
             ipv6: None,
+            delegated: None,
             ambr: accept.session_ambr,
             default_qfi,
             qos,

@@ -12,6 +12,7 @@ pub use qos::Qos;
 
 use super::{Connection, Event, SessionFailure, State, Ue};
 use crate::clock::Instant;
+use crate::prefix::DelegatedPrefix;
 use pith_nas::gsm::GsmStatus;
 use pith_nas::ie::{GprsTimer2, PduSessionSet, PduSessionType, ServiceType, SscMode};
 use pith_nas::{Fault, GmmCause, GsmBody, GsmCause, GsmMessage, Noted};
@@ -47,6 +48,8 @@ pub struct Session {
     pub interface_id: Option<[u8; 8]>,
     /// The UE's IPv6 address, once a Router Advertisement has its prefix.
     pub ipv6: Option<Ipv6Addr>,
+    /// The prefix that the UPF has delegated to it.
+    pub delegated: Option<DelegatedPrefix>,
     /// Session-AMBR.
     pub ambr: Ambr,
     /// The QoS flow of the default rule.
@@ -69,6 +72,11 @@ impl Session {
     /// The QoS flow of an uplink packet.
     pub fn flow_of(&self, packet: &[u8], now: Instant) -> Option<u8> {
         self.qos.flow_of(&self.derived, packet, now)
+    }
+
+    /// The address of a host behind the UE, if a prefix is delegated to it.
+    pub fn host_behind(&self) -> Option<Ipv6Addr> {
+        Some(self.delegated?.host(self.interface_id?))
     }
 
     /// The UE's link-local address, in a session with IPv6.
@@ -202,6 +210,10 @@ impl Sessions {
         let Some(session) = self.find(id).filter(|session| session.reflective_qos) else { return false };
         session.derived.derive(packet, qfi, session.rq_timer, now);
         true
+    }
+
+    pub fn set_delegated(&mut self, id: u8, prefix: DelegatedPrefix) -> Option<DelegatedPrefix> {
+        self.find(id).map(|session| *session.delegated.get_or_insert(prefix))
     }
 
     fn remove(&mut self, id: u8) -> Option<Session> {
