@@ -162,7 +162,7 @@ fn a_router_behind_a_ue_gets_a_prefix_and_its_hosts_exchange_packets() {
         };
         let delegates = |lab: &mut Lab, requested, length: u8, delegated: &str| {
             lab.uplink(TEID, &udp_v6_to((own, 546), (servers, 547), &solicit(requested)));
-            let Gpdu { teid, qfi, inner } = lab.downlink();
+            let Gpdu { teid, qfi, inner, .. } = lab.downlink();
             assert_eq!((teid, qfi, inner[6], inner[7]), (GNB_TEID, Some(QFI), 17, 64));
             assert_eq!(
                 (&inner[40..44], &inner[48..52]),
