@@ -582,4 +582,5 @@ convert_transfers! {
 mod mobility;
 mod node;
 mod reroute;
+mod tnla;
 mod trace;

@@ -17,6 +17,7 @@ mod paging;
 mod path_switch;
 mod pdu_session;
 mod peek;
+mod tnla;
 mod trace;
 pub mod transfer;
 mod types;
@@ -52,7 +53,8 @@ pub use oxirush_ngap::ngap::{
     HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport,
     NRPagingEDRXCycle as NrPagingEdrxCycle, NRPagingTimeWindow as NrPagingTimeWindow, PagingDRX as PagingDrx,
     PagingPriority, PrivacyIndicator, RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState,
-    TimeToWait, TraceDepth, UERetentionInformation as UeRetentionInformation,
+    TNLAssociationUsage as TnlAssociationUsage, TimeToWait, TraceDepth,
+    UERetentionInformation as UeRetentionInformation,
 };
 pub use paging::{NrPagingEdrx, Paging};
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};
@@ -62,13 +64,17 @@ pub use pdu_session::{
     PduSessionResourceReleaseResponse, PduSessionResourceSetupRequest, PduSessionResourceSetupResponse,
 };
 pub use peek::{Peek, peek};
+pub use tnla::{
+    AmfTnlaToAdd, AmfTnlaToRemove, AmfTnlaToUpdate, CpTransportLayer, FailedTnla, NGAP_PORT,
+    RanTnlAssociation,
+};
 pub use trace::{
     CellTrafficTrace, CollectionEntity, DeactivateTrace, NgRanTraceId, NrCgi, TraceActivation,
     TraceFailureIndication, TraceStart, TracedInterfaces,
 };
 pub use types::{
     Cause, GlobalRanNodeId, ModifyItem, NgConnection, ResetScope, SecurityCapabilities, SessionTransfer,
-    SetupItem, SupportedTa, UeNgapIds, UserLocation,
+    SetupItem, SupportedTa, UeNgapIds, UserLocation, is_amf_name,
 };
 pub use ue_context::{
     InitialContextSetupFailure, InitialContextSetupRequest, InitialContextSetupResponse,
