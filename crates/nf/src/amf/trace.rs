@@ -8,7 +8,8 @@
 //! | the subscription gets a trace, or another one | TRACE START, after DEACTIVATE TRACE of the former one |
 //! | the subscription loses its trace | DEACTIVATE TRACE |
 //!
-//! A gNB that answers TRACE FAILURE INDICATION is not asked again over that connection. A recording session lasts as long as the connection,
+//! A gNB that answers TRACE FAILURE INDICATION gets no other request over that connection. After a handover over Xn the other gNB gets TRACE START of what
+//! its source gNB has refused. A recording session lasts as long as the connection,
 //! and continues at the target gNB of a handover within this AMF. The AMF itself records nothing, and requests all interfaces of the gNB:
 //! `neTypeList`, `eventList` and `interfaceList` of TS 32.422 are kept for the next AMF, and not evaluated.
 
@@ -281,6 +282,13 @@ pub(super) fn failed(ue: &mut UeContext, env: &mut Env<'_>, message: &TraceFailu
     let recordings = ue.trace.iter_mut().flat_map(|trace| &mut trace.recordings);
     for recording in recordings.filter(|it| it.connection == message.amf_ue_ngap_id) {
         recording.has_failed |= message.trace.is_none_or(|id| id == recording.id());
+    }
+}
+
+/// The connection is that of another gNB, which did not get the traces that the former one has refused.
+pub(super) fn forget_failure(ue: &mut UeContext, connection: AmfUeNgapId) {
+    if let Some(trace) = &mut ue.trace {
+        trace.recordings.retain(|recording| recording.connection != connection || !recording.has_failed);
     }
 }
 

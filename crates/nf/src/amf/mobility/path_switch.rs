@@ -18,7 +18,7 @@ use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::unknown_connection;
 use crate::amf::procedure::{nas_non_delivery, ue_context_release};
 use crate::amf::session::UserPlane;
-use crate::amf::{consumer, delivery, ladn, n2, security};
+use crate::amf::{consumer, delivery, ladn, n2, security, trace};
 use crate::kit::document::pack_struct;
 use crate::kit::{Key, Level, N2Effect, Outbox};
 use pith_ngap::transfer::{PathSwitchRequestUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
@@ -76,6 +76,7 @@ pub(crate) fn request(
     let Some(former) = env.connections.relocate(key, target, RanContext::Switching) else { return };
     if let Some(connection) = env.connections.get_mut(key) {
         connection.queued = queued;
+        trace::forget_failure(ue, connection.id);
     }
     let capability = ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
     let has_wrong_capabilities = message.security_capabilities != capability;

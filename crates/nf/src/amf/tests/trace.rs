@@ -227,6 +227,18 @@ fn the_source_gnb_hands_the_trace_over_with_xn() {
 }
 
 #[test]
+fn a_trace_that_the_source_gnb_has_refused_is_started_at_the_target_gnb() {
+    let (mut world, mut phone, id) = registered(trace(1));
+    phone.establish(&mut world, 5);
+    fail(&mut world, &phone, Some(id));
+    world.script.insert(Operation::UpdateSmContext, Some(xn_handover::acknowledged()));
+    world.downlinks.clear();
+    xn_handover::switch(&mut world, OTHER_GNB, &xn_handover::request(phone.amf_id.unwrap(), &[5]));
+    let [start] = &sent(&mut world)[..] else { panic!() };
+    assert_eq!(started(start).reference(), reference(1));
+}
+
+#[test]
 fn the_trace_goes_to_the_target_amf() {
     let mut amfs = Amfs::of(config(), target_config(), |source, phone| {
         subscribe(source, Some(TraceData { interface_list: Some("f8".into()), ..trace(1) }));
