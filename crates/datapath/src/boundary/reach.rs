@@ -111,9 +111,8 @@ impl Reach {
             let tenant = tenants.iter().position(|tenant| tenant.pools.contains(&pool.network()))?;
             Some((pool.gateway, u8::try_from(tenant).ok()?))
         });
-        let is_own = |range: &AddressRange| {
-            *range != only(range.address) || !host.broadcast.contains(&range.address)
-        };
+        let is_own =
+            |range: &AddressRange| *range != only(range.address) || !host.broadcast.contains(&range.address);
         Self {
             v4: Spans::of(entries.iter().filter(|(range, _)| range.address.is_ipv4())),
             v6: Spans::of(entries.iter().filter(|(range, _)| range.address.is_ipv6())),

@@ -65,6 +65,7 @@ pub(super) fn datapath(config: &Config) -> DatapathConfig {
         mtu: own.first().map_or(1400, |network| network.mtu),
         workers: upf.workers.into(),
         nat: upf.nat,
+        nat_connections: upf.nat_connections,
         boundary: boundary(config),
         policies: policies.collect(),
         enforcement: if upf.shape { Enforcement::Shape } else { Enforcement::Police },

@@ -36,6 +36,12 @@ impl Nat {
         Some((places, *port))
     }
 
+    /// Whether an IPv4 packet to a UE's own address is of no connection that the UE began. Conntrack may know a connection about
+    /// which an error is, and the oracle not.
+    pub fn is_unsolicited(&self, packet: &[u8]) -> bool {
+        self.public_port(packet).is_none() && !is_error(packet)
+    }
+
     pub fn knows(&self, connection: &Connection) -> bool {
         self.ports.contains_key(connection)
     }
