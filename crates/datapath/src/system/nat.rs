@@ -64,7 +64,7 @@ fn limit(tun: &str, most: u32, pools: &[UePool]) -> String {
     let ues: u64 = pools.iter().map(|pool| 1 << 32u8.saturating_sub(pool.prefix)).sum();
     format!(
         "\tset connections {{\n\t\ttype ipv4_addr\n\t\tsize {ues}\n\t\tflags dynamic\n\t}}\n\
-         \tchain limit {{\n\t\ttype filter hook forward priority 0;\n\
+         \tchain connection_limit {{\n\t\ttype filter hook forward priority 0;\n\
          \t\tct state != new accept\n\t\tiifname != \"{tun}\" accept\n\t\toifname \"{tun}\" accept\n{rules}\t}}\n",
         ues = ues.min(MAX_UES)
     )

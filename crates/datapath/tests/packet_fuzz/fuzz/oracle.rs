@@ -396,9 +396,14 @@ fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
             delivered(member, fate, &ip, came.clone(), &mut results);
         }
     }
+    let is_about_unknown = !ip.v6 && cast.nat.as_ref().is_some_and(|nat| nat.is_about_unknown(ip.octets));
     if is_forged == Closed::Perhaps {
         results.push(forged);
-    } else if ip.plain && sure && (cast.nat.is_none() || lasting::is_sure(&ip, Direction::Downlink)) {
+    } else if ip.plain
+        && sure
+        && !is_about_unknown
+        && (cast.nat.is_none() || lasting::is_sure(&ip, Direction::Downlink))
+    {
         return Verdict::any(results);
     }
     results.push(PossibleResult::default());
