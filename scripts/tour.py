@@ -23,6 +23,8 @@ DN6 = "2001:db8:211::2"
 PORT = 5201
 # Interval of pings in seconds; octets a second of the TCP stream.
 INTERVAL, STREAM = 0.002, 2_500_000
+# Port of the server whose packets have the RQI, packets exchanged with it, and smf.timers.rq_timer of tour.sh in seconds.
+REFLECTED, EXCHANGES, RQ_TIMER = 5202, 20, 4
 # Handovers of each kind, and the time between two.
 HANDOVERS, PAUSE = 10, 0.1
 ECHO = re.compile(rb"\[(\d+\.\d+)\] \d+ bytes from .* icmp_seq=(\d+) .*time=([\d.]+) ms")
@@ -181,6 +183,30 @@ def run_sink():
     print(json.dumps({"received_octets": received, "stall_ms": round(longest * 1e3, 2)}))
 
 
+def run_echo():
+    """Returns datagrams of port REFLECTED, but for the last."""
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind((DN, REFLECTED))
+    print("listening", flush=True)
+    for _ in range(EXCHANGES):
+        data, client = server.recvfrom(2048)
+        server.sendto(data, client)
+    server.recvfrom(2048)
+
+
+def run_client(pause):
+    """Exchanges datagrams with that port, and sends one more after a pause of so many seconds."""
+    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"ue1")
+    client.settimeout(5)
+    client.connect((DN, REFLECTED))
+    for number in range(EXCHANGES):
+        client.send(bytes([number]))
+        client.recv(2048)
+    time.sleep(pause)
+    client.send(b"late")
+
+
 class Tour:
     def __init__(self, options):
         self.options, self.rows = options, []
@@ -215,7 +241,8 @@ class Tour:
     def run(self):
         if not self.options.json:
             print(HEAD)
-        self.sim = Simulator(self.options, f"{self.options.work}/ran-1.json", "--gnbs", "2", "--profile", "register", "--tun", "ue")
+        own = ["--gnbs", "2", "--profile", "register", "--tun", "ue", "--reflective-qos"]
+        self.sim = Simulator(self.options, f"{self.options.work}/ran-1.json", *own)
         self.add("registration", [self.sim.profile["registration_ms"]["p50"]])
         session = self.sim.step("session")
         address = ue_address()
@@ -229,6 +256,7 @@ class Tour:
         self.under_load("there and back, Xn and N2", ["xn", "xn-back", "n2", "n2-back"] * 3)
         self.under_load("dual connectivity, and back", ["dc", "dc-back"] * 5)
         self.qos_flow(address)
+        self.reflective_qos(address)
         self.side_tours()
         self.add("deregistration", [self.sim.step("deregister")])
         report = self.sim.end()
@@ -245,14 +273,45 @@ class Tour:
         for _ in range(HANDOVERS):
             for command in (["add", "imsi-999700000000001", "1", "tour", *flow], ["remove", "imsi-999700000000001", "1", "tour"]):
                 began = time.monotonic()
-                done = subprocess.run(["ip", "netns", "exec", "core", f"{self.options.bin}/pith", "--config", f"{self.options.work}/pith.yaml", "qos", *command],
-                                      capture_output=True, text=True)
-                if done.returncode:
-                    raise TourError(f"pith qos: {done.stderr}")
+                self.pith("qos", *command)
                 latencies.append((time.monotonic() - began) * 1e3)
                 time.sleep(PAUSE)
         time.sleep(0.5)
         self.add("GBR flow added, removed live", latencies, ping.stop(), stream.stop())
+
+    def reflective_qos(self, address):
+        """A server's packets have the RQI: the UE's next packets to it take their QoS flow, until the RQ timer has expired."""
+        rule = ["--5qi", "7", "--reflective", "--flow", f"permit out 17 from {DN} {REFLECTED} to {address}"]
+        began = time.monotonic()
+        self.pith("qos", "add", "imsi-999700000000001", "1", "reflected", *rule)
+        latencies = [(time.monotonic() - began) * 1e3]
+        flows = self.uplink_flows(address)
+        server = subprocess.Popen(within("dn", sys.executable, os.path.abspath(__file__), "--echo"), stdout=subprocess.PIPE, text=True)
+        server.stdout.readline()
+        client = [sys.executable, os.path.abspath(__file__), "--client", str(RQ_TIMER + 1)]
+        done = subprocess.run(within("ran", *client), capture_output=True, text=True)
+        server.kill()
+        if done.returncode:
+            raise TourError(f"packets to port {REFLECTED}: {done.stderr}")
+        now = self.uplink_flows(address)
+        sent = {qfi: now[qfi] - flows.get(qfi, 0) for qfi in now}
+        # The first packet, and that after the RQ timer has expired, are in the default flow.
+        if sent.get(2) != EXCHANGES - 1 or sent.get(1, 0) < 2:
+            raise TourError(f"reflective QoS: uplink packets by flow {sent}")
+        self.pith("qos", "remove", "imsi-999700000000001", "1", "reflected")
+        self.add("reflective QoS", latencies)
+
+    def uplink_flows(self, address):
+        """The uplink packets that the UPF has got, by QFI."""
+        flows = json.loads(self.pith("--json", "upf", "counters", address))
+        return {flow["qfi"]: flow["offered"]["packets"] for flow in flows if flow["direction"] == "uplink"}
+
+    def pith(self, *command):
+        command = [f"{self.options.bin}/pith", "--config", f"{self.options.work}/pith.yaml", *command]
+        done = subprocess.run(within("core", *command), capture_output=True, text=True)
+        if done.returncode:
+            raise TourError(f"{' '.join(command)}: {done.stderr}")
+        return done.stdout
 
     def page(self, address):
         """The UE is idle, and a ping of the data network pages it."""
@@ -320,9 +379,13 @@ def main():
     parser.add_argument("--json", help="write the result to this file, and no table")
     parser.add_argument("--source", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--sink", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--client", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.source or options.sink:
         return run_source() if options.source else run_sink()
+    if options.echo or options.client:
+        return run_echo() if options.echo else run_client(options.client)
     tour = Tour(options)
     try:
         report = tour.run()

@@ -44,6 +44,7 @@ tour_network() {
   ip -n dn route add 2001:db8:45::/48 via 2001:db8:211::1
   cat >>"$stage_work/pith.yaml" <<'Y'
 smf:
+  timers: {rq_timer: 4s}
   data_networks:
     - {name: internet, pool: 10.45.0.0/16, pool6: '2001:db8:45::/48'}
 network:

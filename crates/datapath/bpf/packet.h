@@ -203,11 +203,18 @@ INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
 	return flow->length <= room;
 }
 
+/* ff02::1:2, all DHCPv6 servers of a link (RFC 8415 7.1); wire. */
+#define ALL_DHCP_HIGH bpf_cpu_to_be64(0xff02000000000000ull)
+#define ALL_DHCP_LOW bpf_cpu_to_be64(0x10002)
+
 /* Whether it is for the link between the UE and the UPF only: ICMPv6, without extension headers, to a link-local or link-local
- * multicast address. */
+ * multicast address, or a packet to all DHCPv6 servers, of which user space refuses all but DHCPv6. */
 INLINE int is_on_link(const struct flow *flow)
 {
-	u16 first = bpf_ntohs((u16)flow->destination.high);
+	const struct address *to = &flow->destination;
+	u16 first = bpf_ntohs((u16)to->high);
+	if (flow->v6 && to->high == ALL_DHCP_HIGH && to->low == ALL_DHCP_LOW)
+		return 1;
 	return flow->icmp6 && ((first & 0xffc0) == 0xfe80 || (first & 0xff0f) == 0xff02);
 }
 

@@ -30,12 +30,12 @@ INLINE u32 area_of(u64 high, u64 low, u32 v6)
 	return area ? *area : OPEN;
 }
 
-/* The same for a packet's end on N6. While entries are missing, user space decides on all that is not closed. */
+/* The same for a packet's end on N6. While a switch is set, user space decides on all that is not closed. */
 INLINE u32 area_on_n6(u64 high, u64 low, u32 v6)
 {
 	u32 area = area_of(high, low, v6) & (AREA | HERE);
-	const u32 *lacks = slot(&incomplete, 0);
-	if (lacks && *lacks && (area & AREA) != CLOSED)
+	const u32 *lacks = slot(&incomplete, 0), *detour = slot(&incomplete, 1);
+	if (((lacks && *lacks) || (detour && *detour)) && (area & AREA) != CLOSED)
 		area = (area & HERE) | CLOSED_MAY;
 	return area;
 }

@@ -77,7 +77,7 @@ enum drop_reason {
 struct rule {
 	u8 action; /* in the lower half; in the upper half, which of the session's flows its packets are of */
 	u8 flags;
-	u8 qfi;
+	u8 qfi; /* the octet of the container: the QFI, and the RQI (0x40) of downlink packets */
 	u8 dscp;
 	u32 teid;
 	u64 qfis;        /* a bit for each matching QFI; all bits set: any QFI, or none */
@@ -399,10 +399,12 @@ struct {
 	__uint(value_size, sizeof(u32));
 } areas SEC(".maps");
 
-/* Not 0 while `areas` lacks entries: it had no room. */
+/* Not 0 while user space decides on packets from and to N6: the first while `areas` lacks entries, as it had no room; the second while
+ * the host has rules that the program does not know. */
+#define SWITCHES 2
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SWITCHES);
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(u32));
 } incomplete SEC(".maps");

@@ -53,8 +53,12 @@ int pith_upf(struct xdp_md *ctx)
 SEC("xdp/cpumap")
 int pith_upf_spread(struct xdp_md *ctx)
 {
-	int verdict = handle(ctx, read_frame(ctx), 1);
-	return verdict == UNKNOWN_SESSION ? XDP_PASS : verdict;
+	u32 frame = read_frame(ctx);
+	int verdict = handle(ctx, frame, 1);
+	if (verdict != XDP_PASS && verdict != UNKNOWN_SESSION)
+		return verdict;
+	drop_checksum(ctx, frame);
+	return XDP_PASS;
 }
 
 /* Only helpers that the kernel offers to GPL programs need this; the text is under Apache-2.0 as well. */

@@ -163,8 +163,14 @@ fn session_of_case(case: &Case) -> Session {
     session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(GNB, GNB_TEID)));
     session.qers[1].mbr = rates(AMBR);
     if let Some((gbr, mbr)) = case.qos {
-        let own =
-            Qer { id: QerId(3), gates: Gates::OPEN, mbr: rates(mbr), gbr: rates(gbr), qfi: Some(Qfi(2)) };
+        let own = Qer {
+            id: QerId(3),
+            gates: Gates::OPEN,
+            mbr: rates(mbr),
+            gbr: rates(gbr),
+            qfi: Some(Qfi(2)),
+            rqi: false,
+        };
         session.qers.push(own);
         let text = format!("permit out ip from any {QOS_PORT} to assigned");
         let filters = text.parse::<FlowDescription>().unwrap().filters;

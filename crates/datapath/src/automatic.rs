@@ -1,7 +1,7 @@
 //! Finds the interfaces of N3 and N6, if the configuration does not name them: XDP runs there if that neither interrupts nor
 //! slows down other traffic of the host.
 
-use crate::config::{DatapathConfig, UePool, XdpHook};
+use crate::config::{DatapathConfig, XdpHook};
 use crate::sys::{driver_of, interface_addresses, strips_vlan_tags, vlan_of};
 use crate::system::{foreign_routing, foreign_rules, has_ipsec_policies};
 use std::collections::BTreeSet;
@@ -113,14 +113,18 @@ fn check_memory(sessions: u32, cpus: u64, queues: u64, available: Option<u64>) -
 
 /// XDP's route look-up must choose the same way as the kernel, which forwards the first packets.
 fn check_routing(config: &DatapathConfig, interfaces: &[String]) -> Result<(), Obstacle> {
+    foreign_routes(config, interfaces).map_or(Ok(()), |reason| Err(Obstacle::new(reason, ROUTING_REMEDY)))
+}
+
+/// What makes the kernel choose another way than XDP's route look-up; `None`: nothing.
+pub fn foreign_routes(config: &DatapathConfig, interfaces: &[String]) -> Option<String> {
     let has = |is_of: fn(&IpAddr) -> bool| {
         config.pools.iter().map(|pool| &pool.gateway).chain(&config.n3_addresses).any(is_of)
     };
     let families = [(libc::AF_INET, has(IpAddr::is_ipv4)), (libc::AF_INET6, has(IpAddr::is_ipv6))];
     let families: Vec<_> = families.into_iter().filter(|(_, used)| *used).map(|(family, _)| family).collect();
-    let found = foreign_routing(interfaces, &families)
-        .unwrap_or_else(|error| Some(format!("the kernel's routing rules cannot be read ({error})")));
-    found.map_or(Ok(()), |reason| Err(Obstacle::new(reason, ROUTING_REMEDY)))
+    foreign_routing(interfaces, &families)
+        .unwrap_or_else(|error| Some(format!("the kernel's routing rules cannot be read ({error})")))
 }
 
 /// What a name in the routing table or with an N3 address stands for.
@@ -216,7 +220,7 @@ fn check(name: &str, device: Device, hook: XdpHook) -> Result<(), Obstacle> {
 }
 
 /// The interfaces of IPv4 default routes (/proc/net/route).
-fn default_routes(table: &str) -> Vec<String> {
+pub fn default_routes(table: &str) -> Vec<String> {
     let is_default =
         |fields: &[&str]| fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -231,11 +235,9 @@ fn default_routes(table: &str) -> Vec<String> {
     found
 }
 
-/// The host's packet filter rules that packets would bypass. With NAT44 the kernel sees the first packets of each connection,
-/// so the rules decide on these.
+/// The host's packet filter rules that packets would bypass. With NAT44 the kernel sees the first packets of each connection only.
 pub fn bypassed_rules(config: &DatapathConfig) -> Vec<String> {
-    let is_bypassing = |pool: &&UePool| !config.is_only_by_kernel(**pool) && !config.has_nat44(**pool);
-    if !config.pools.iter().any(|pool| is_bypassing(&pool)) {
+    if config.pools.iter().all(|pool| config.is_only_by_kernel(*pool)) {
         return Vec::new();
     }
     let policies = has_ipsec_policies().then(|| "the policies of IPsec ('ip xfrm policy')".to_owned());

@@ -6,7 +6,7 @@ use crate::xdp::XdpError;
 use pith_upf::contract::{AddressRange, UeAddress};
 use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -22,6 +22,8 @@ pub struct DatapathConfig {
     /// Longest packet of a UE, 1280 to 65,000 bytes: with 44 bytes of tunnel headers over IPv4 (64 over IPv6)
     /// it must fit into N3's MTU.
     pub mtu: u16,
+    /// DNS servers of IPv6 pools, sent to UEs that request them by DHCPv6.
+    pub dns: Vec<(AddressRange, Vec<Ipv6Addr>)>,
     /// Number of worker threads; 0: one for each core.
     pub workers: usize,
     /// Whether packets to other networks get an address of the host (NAT44). The XDP path needs Linux 6.0 for it.
@@ -106,6 +108,7 @@ impl Default for DatapathConfig {
             tun: "pith0".to_owned(),
             pools: vec![pool],
             mtu: 1400,
+            dns: Vec::new(),
             workers: 0,
             nat: false,
             nat_connections: 4096,

@@ -19,6 +19,7 @@ mod xdp;
 
 pub use boundary::{Boundary, Host, Permit, Tenant};
 pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
+pub use fib::Detour;
 pub use handover::{Handles, LinkHandle, QueuedOctets, WorkerHandles};
 pub use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 pub use portable::PortableDatapath;

@@ -3,12 +3,13 @@
 use crate::automatic::{self, Obstacle};
 use crate::boundary::Host;
 use crate::config::{DatapathConfig, PathChoice, StartError, UePool};
+use crate::fib::Detour;
 use crate::handover::{Handles, QueuedOctets};
 use crate::portable::PortableDatapath;
 use crate::rules::{Clock, Pools};
 use crate::xdp::{StartedPath, XdpDatapath, retire_predecessor};
 use pith_upf::contract::{
-    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
+    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel, UeAddress,
 };
 use pith_upf::qos::FlowUsage;
 use std::fmt;
@@ -35,6 +36,8 @@ pub struct PathReport {
     pub detail: String,
     /// What would make it faster.
     pub faster: Option<String>,
+    /// Whether packets from and to the data network take the kernel's forwarding now.
+    pub detour: Detour,
 }
 
 impl PathReport {
@@ -51,7 +54,7 @@ impl PathReport {
             (true, true) => Some("networks without firewall, routes, MSS and NAT66".to_owned()),
             (true, false) => None,
         };
-        Self { path: "xdp", detail, faster }
+        Self { path: "xdp", detail, faster, detour: xdp.detour() }
     }
 
     fn portable(obstacle: Option<Obstacle>) -> Self {
@@ -59,7 +62,7 @@ impl PathReport {
             reason: "as configured".to_owned(),
             remedy: Some("'upf.datapath: auto'".to_owned()),
         });
-        Self { path: "portable", detail: reason, faster: remedy }
+        Self { path: "portable", detail: reason, faster: remedy, detour: Detour::default() }
     }
 }
 
@@ -69,6 +72,9 @@ impl fmt::Display for PathReport {
             write!(f, "XDP {}", self.detail)?;
         } else {
             write!(f, "portable path (TUN): {}", self.detail)?;
+        }
+        if let Some(reason) = self.detour.reason() {
+            write!(f, "; from and to N6 by the kernel: {reason}")?;
         }
         self.faster.as_ref().map_or(Ok(()), |faster| write!(f, "; faster: {faster}"))
     }
@@ -354,6 +360,10 @@ impl Datapath for UserPlane {
 
     fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {
         self.path_mut().remove(session)
+    }
+
+    fn begin(&mut self, ue: UeAddress, is_restored: bool) {
+        self.path_mut().begin(ue, is_restored);
     }
 
     fn discard_buffered(&mut self, session: SessionId) {

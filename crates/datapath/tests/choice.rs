@@ -5,7 +5,12 @@
 mod support;
 
 use pith_datapath::{DatapathConfig, PathReport, UePool, UserPlane, XdpHook};
+use pith_pfcp::gtpu::GTPU_PORT;
+use pith_upf::contract::Datapath;
+use std::net::UdpSocket;
 use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use support::*;
 
 /// A host with N3 and N6; the default route is by N6.
@@ -80,11 +85,54 @@ fn rules_of_the_hosts_packet_filter_are_not_bypassed_without_a_setting() {
         "{detail}"
     );
     assert_eq!(report(DatapathConfig { bypass_firewall: true, ..named() }).path, "xdp");
+    let translated = DatapathConfig { nat: true, ..named() };
     assert_eq!(
-        report(DatapathConfig { nat: true, ..named() }).path,
-        "xdp",
-        "the kernel sees each connection"
+        report(translated).path,
+        "portable",
+        "the kernel would see the first packets of a connection only"
     );
+}
+
+#[test]
+fn rules_that_the_host_gets_later_are_obeyed_and_named() {
+    for nat in [false, true] {
+        let Some([radio, data]) = host() else { return };
+        data.run(|| drop(run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"))));
+        let mut upf = UserPlane::start(DatapathConfig { nat, ..named() }).unwrap();
+        upf.install(Arc::new(session_of(1, UE, TEID, GNB_TEID)));
+        let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
+        let server = data.run(|| UdpSocket::bind((SERVER, 7000)).unwrap());
+        server.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let until = |is_wanted: bool| {
+            let begin = Instant::now();
+            let is_forwarded = || {
+                gnb.send_to(&gpdu(TEID, &udp(UE, SERVER, 7000, b"up")), (UPF, GTPU_PORT)).unwrap();
+                server.recv_from(&mut [0; 16]).is_ok()
+            };
+            while is_forwarded() != is_wanted {
+                assert!(begin.elapsed() < PATIENCE, "forwarded: {is_wanted}");
+            }
+        };
+        let detour = || match &upf {
+            UserPlane::Xdp(xdp) => xdp.detour().reason().unwrap_or_default(),
+            UserPlane::Portable(_) => panic!("the portable path"),
+        };
+        until(true);
+        assert_eq!(detour(), "");
+        run("nft add table inet site");
+        run("nft add chain inet site forward { type filter hook forward priority 0 ; }");
+        run(&format!("nft add rule inet site forward ip daddr {SERVER} drop"));
+        until(false);
+        wait_for("its name", || detour().contains("chain forward of table inet site"));
+        run("nft delete table inet site");
+        until(true);
+        run(&format!("ip rule add from {UE} blackhole priority 100"));
+        until(false);
+        wait_for("its name", || detour().contains("routing rule of priority 100"));
+        run("ip rule del priority 100");
+        until(true);
+        wait_for("the way by XDP", || detour().is_empty());
+    }
 }
 
 #[test]

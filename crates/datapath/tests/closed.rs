@@ -3,10 +3,11 @@
 
 mod support;
 
-use pith_datapath::{Boundary, DatapathConfig, NetworkPolicy, Tenant, UePool};
+use pith_datapath::{Boundary, DatapathConfig, NetworkPolicy, PathChoice, Tenant, UePool, UserPlane};
 use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::*;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::Arc;
 use std::time::Duration;
 use support::*;
 
@@ -212,6 +213,46 @@ fn a_host_of_the_data_network_does_not_speak_for_a_ue_to_this_host() {
         host.set_read_timeout(Some(PATIENCE)).unwrap();
         UdpSocket::bind((GATEWAY, 7779)).unwrap().send_to(b"own", (GATEWAY, 7777)).unwrap();
         assert_eq!(receive(&host), b"own");
+    }
+}
+
+/// The data network's hosts are no gNBs, whatever their source address: neither a G-PDU nor an Error Indication of theirs is taken.
+#[test]
+fn the_data_network_does_not_speak_gtpu() {
+    for interfaces in [vec![], vec!["n3".to_owned(), "n6".to_owned()]] {
+        if !enter_namespace() {
+            return;
+        }
+        let (radio, data) =
+            (wire("n3", UPF, GNB, Kind::Portable), wire("n6", UPF_N6, SERVER, Kind::Portable));
+        trust_all_sources();
+        run(&format!("ip route add default via {SERVER}"));
+        let config = DatapathConfig {
+            n3_addresses: vec![UPF.into()],
+            workers: 1,
+            path: PathChoice::Portable,
+            interfaces,
+            ..DatapathConfig::default()
+        };
+        let mut upf = UserPlane::start(config).unwrap();
+        upf.install(Arc::new(session_of(1, UE, TEID, GNB_TEID)));
+        let receiver = data.run(|| UdpSocket::bind((SERVER, 7000)).unwrap());
+        receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+        let message = gpdu(TEID, &udp(UE, SERVER, 7000, b"of a gNB"));
+        let forged = gpdu(TEID, &udp(UE, SERVER, 7000, b"forged"));
+        data.run(move || {
+            run(&format!("ip addr add {GNB}/32 dev eth0"));
+            run(&format!("ip route add {UPF} via {UPF_N6}"));
+            UdpSocket::bind((GNB, GTPU_PORT)).unwrap().send_to(&forged, (UPF, GTPU_PORT)).unwrap();
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        radio.run(move || {
+            UdpSocket::bind((GNB, GTPU_PORT)).unwrap().send_to(&message, (UPF, GTPU_PORT)).unwrap()
+        });
+        let mut first = [0; 32];
+        let length = receiver.recv(&mut first).unwrap();
+        assert_eq!(&first[..length], b"of a gNB");
+        assert_eq!(upf.counters().n3_in.packets, 1);
     }
 }
 

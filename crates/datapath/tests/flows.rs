@@ -35,7 +35,14 @@ fn session_with(ports: &[u16], ambr: u64, (gbr, mbr): (u64, u64)) -> Session {
     for port in ports {
         let qer = qer_of(*port);
         let (mbr, gbr) = (rates(mbr), rates(gbr));
-        session.qers.push(Qer { id: qer, gates: Gates::OPEN, mbr, gbr, qfi: Some(Qfi((*port % 10) as u8)) });
+        session.qers.push(Qer {
+            id: qer,
+            gates: Gates::OPEN,
+            mbr,
+            gbr,
+            qfi: Some(Qfi((*port % 10) as u8)),
+            rqi: false,
+        });
         let text = format!("permit out 17 from any {port} to assigned");
         let filters = text.parse::<FlowDescription>().unwrap().filters;
         for bare in 0..2 {

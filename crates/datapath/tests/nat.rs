@@ -149,6 +149,64 @@ fn a_ue_has_a_limited_number_of_connections() {
     }
 }
 
+/// UEs with a connection in the kernel's table.
+fn tracked_ues() -> Vec<std::net::Ipv4Addr> {
+    let pool = DatapathConfig::default().pools[0];
+    let ues = support::conntrack::public_ends().into_keys().map(|connection| connection.ue.0);
+    ues.filter(|ue| pool.contains((*ue).into())).collect()
+}
+
+/// The next UE with an address gets nothing of the former one's connections.
+#[test]
+fn connections_end_with_their_session() {
+    for mut lab in nat_labs() {
+        lab.install(session());
+        let server = lab.data_network(7000);
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"up"));
+        let public = receive_from(&server, b"up");
+        server.send_to(b"answer", public).unwrap();
+        assert_eq!(lab.downlink().payload(), b"answer");
+        assert_eq!(tracked_ues(), [UE]);
+        lab.upf.remove(SessionId(1));
+        wait_for("the end of the connection", || tracked_ues().is_empty());
+        lab.upf.begin(UeAddress::v4(UE), false);
+        lab.install(session_of(2, UE, TEID + 1, GNB_TEID + 1));
+        server.send_to(b"of the former UE", public).unwrap();
+        assert!(lab.gnb_hears_nothing());
+    }
+}
+
+/// Connections that a killed UPF has left go on with restored sessions, and end when another UE gets the address.
+#[test]
+fn connections_outlive_the_process_for_restored_sessions_only() {
+    const OTHER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 45, 0, 3);
+    for mut lab in nat_labs() {
+        lab.install(session());
+        lab.install(session_of(2, OTHER, TEID + 1, GNB_TEID + 1));
+        let server = lab.data_network(7000);
+        for (ue, teid) in [(UE, TEID), (OTHER, TEID + 1)] {
+            lab.uplink(teid, &udp(ue, SERVER, 7000, b"up"));
+            receive_from(&server, b"up");
+        }
+        assert_eq!(tracked_ues().len(), 2);
+        let config = DatapathConfig {
+            nat: true,
+            tun: "pith1".into(),
+            n3_addresses: vec![UPF_N6.into()],
+            path: pith_datapath::PathChoice::Portable,
+            ..DatapathConfig::default()
+        };
+        // The sweep of a process that starts.
+        let mut next = pith_datapath::UserPlane::start(config).unwrap();
+        next.begin(UeAddress::v4(OTHER), true);
+        next.begin(UeAddress::v4(UE), false);
+        wait_for("the end of the connection", || tracked_ues() == [OTHER]);
+        next.begin(UeAddress::v4(OTHER), false);
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(tracked_ues(), [OTHER], "it is the restored session's");
+    }
+}
+
 /// Packets above the rate are queued in user space, where the kernel translates them.
 #[test]
 fn a_session_above_its_rate_is_shaped_and_translated() {

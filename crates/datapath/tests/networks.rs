@@ -15,18 +15,27 @@ const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 45, 0, 0, 0, 0, 1);
 const N6_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 46, 0, 0, 0, 0, 1);
 const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 46, 0, 0, 0, 0, 2);
 
-/// A UDP packet over IPv6, with its checksum.
+/// A UDP packet over IPv6 to the server, with its checksum.
 fn udp_v6(source: Ipv6Addr, port: u16, payload: &[u8]) -> Vec<u8> {
+    udp_v6_to((source, 5000), (SERVER_V6, port), payload)
+}
+
+fn udp_v6_to(
+    (source, from): (Ipv6Addr, u16),
+    (destination, port): (Ipv6Addr, u16),
+    payload: &[u8],
+) -> Vec<u8> {
     let length = 8 + payload.len() as u16;
-    let mut udp = [5000u16, port, length, 0].map(u16::to_be_bytes).concat();
+    let mut udp = [from, port, length, 0].map(u16::to_be_bytes).concat();
     udp.extend(payload);
-    let pseudo = [&source.octets()[..], &SERVER_V6.octets(), &[0, 17], &length.to_be_bytes(), &udp].concat();
+    let pseudo =
+        [&source.octets()[..], &destination.octets(), &[0, 17], &length.to_be_bytes(), &udp].concat();
     let words = pseudo.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], *w.get(1).unwrap_or(&0)])));
     let sum: u32 = words.sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     udp[6..8].copy_from_slice(&(!((folded & 0xffff) + (folded >> 16)) as u16).to_be_bytes());
     let head = [0x60, 0, 0, 0, (length >> 8) as u8, length as u8, 17, 64];
-    [&head[..], &source.octets(), &SERVER_V6.octets(), &udp].concat()
+    [&head[..], &source.octets(), &destination.octets(), &udp].concat()
 }
 
 #[test]
@@ -79,11 +88,11 @@ fn the_upf_is_the_router_on_the_link_of_its_ue() {
     let pools = vec![UePool { gateway: IpAddr::V6(GATEWAY_V6), prefix: 48 }];
     for mut lab in labs_with(DatapathConfig { pools, workers: 2, ..DatapathConfig::default() }) {
         let of_v6 = |mut session: Session| {
-            session.ue = UeAddress { v4: None, v6: Some(UE_PREFIX) };
+            session.ue = UeAddress::v6(UE_PREFIX);
             session
         };
         let advertises = |lab: &mut Lab, to: &str| {
-            let Gpdu { teid, qfi, inner } = lab.downlink();
+            let Gpdu { teid, qfi, inner, .. } = lab.downlink();
             let addresses = ["fe80::1", to].map(|text| text.parse::<Ipv6Addr>().unwrap().octets()).concat();
             assert_eq!((teid, qfi, &inner[8..40]), (GNB_TEID, Some(QFI), &addresses[..]));
             assert_eq!((inner[7], inner[40], &inner[80..96]), (255, 134, &UE_PREFIX.octets()[..]));
@@ -117,6 +126,97 @@ fn the_upf_is_the_router_on_the_link_of_its_ue() {
         lab.uplink(TEID, &icmp_v6(own, "fe80::1", 255, &neighbour.concat()));
         let answer = lab.downlink().inner;
         assert_eq!((answer[40], answer[44]), (136, 0xc0), "a Neighbour Advertisement of a router");
+    }
+}
+
+#[test]
+fn a_router_behind_a_ue_gets_a_prefix_and_its_hosts_exchange_packets() {
+    let pools = vec![UePool { gateway: IpAddr::V6(GATEWAY_V6), prefix: 48 }];
+    let pool = pools[0].network();
+    let dns = vec![(pool, vec!["2001:db8::53".parse().unwrap()])];
+    for mut lab in labs_with(DatapathConfig { pools, dns, workers: 2, ..DatapathConfig::default() }) {
+        lab.server.run(|| {
+            add_v6(SERVER_V6, 64, "eth0");
+            run(&format!("ip route add 2001:db8:2d::/48 via {N6_V6}"));
+        });
+        add_v6(N6_V6, 64, "n6");
+        run(&format!("ip neigh replace {SERVER_V6} lladdr 02:00:00:00:00:02 dev n6 nud permanent"));
+        let mut session = session();
+        let prefix = "2001:db8:2d:100::".parse().unwrap();
+        session.ue = UeAddress { delegation: 8, ..UeAddress::v6(prefix) };
+        lab.install(session);
+        let advertisement = lab.downlink().inner;
+        let info = &advertisement[advertisement.len() - 32..];
+        assert_eq!(
+            (advertisement[40], advertisement[45], info[2], &info[16..]),
+            (134, 0x40, 64, &prefix.octets()[..])
+        );
+
+        let own: Ipv6Addr = "fe80::77".parse().unwrap();
+        let servers: Ipv6Addr = "ff02::1:2".parse().unwrap();
+        // Client identifier, option request, IA_PD: without and with prefix exclusion.
+        let solicit = |requested: [u8; 2]| {
+            let request = [0, 6, 0, 4, 0, 23, requested[0], requested[1]];
+            let client = [1, 9, 8, 7, 0, 1, 0, 4, 0, 3, 0, 1];
+            [&client[..], &request, &[0, 25, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]].concat()
+        };
+        let delegates = |lab: &mut Lab, requested, length: u8, delegated: &str| {
+            lab.uplink(TEID, &udp_v6_to((own, 546), (servers, 547), &solicit(requested)));
+            let Gpdu { teid, qfi, inner, .. } = lab.downlink();
+            assert_eq!((teid, qfi, inner[6], inner[7]), (GNB_TEID, Some(QFI), 17, 64));
+            assert_eq!(
+                (&inner[40..44], &inner[48..52]),
+                (&[2, 35, 2, 34][..], &[2, 9, 8, 7][..]),
+                "an Advertise"
+            );
+            let delegated: Ipv6Addr = delegated.parse().unwrap();
+            let lease = [&[0xff; 8][..], &[length], &delegated.octets()].concat();
+            assert!(inner.windows(25).any(|octets| octets == lease), "{inner:02x?}");
+            let server =
+                [&[0, 23, 0, 16][..], &"2001:db8::53".parse::<Ipv6Addr>().unwrap().octets()].concat();
+            assert!(inner.windows(20).any(|octets| octets == server), "{inner:02x?}");
+        };
+        delegates(&mut lab, [0, 24], 57, "2001:db8:2d:180::");
+        delegates(&mut lab, [0, 67], 56, "2001:db8:2d:100::");
+
+        // A host with an address of the delegated prefix.
+        let host: Ipv6Addr = "2001:db8:2d:1ab::7".parse().unwrap();
+        let server = lab.server.run(|| UdpSocket::bind((SERVER_V6, 7000)).unwrap());
+        server.set_read_timeout(Some(PATIENCE)).unwrap();
+        lab.uplink(TEID, &udp_v6(host, 7000, b"from behind the UE"));
+        assert_eq!(receive(&server), b"from behind the UE");
+        server.send_to(b"and back", (host, 5000)).unwrap();
+        let gpdu = lab.downlink();
+        assert_eq!(
+            (gpdu.teid, &gpdu.inner[24..40], &gpdu.inner[48..]),
+            (GNB_TEID, &host.octets()[..], &b"and back"[..])
+        );
+        // The UE itself, with the prefix of its link.
+        let ue: Ipv6Addr = "2001:db8:2d:100::77".parse().unwrap();
+        lab.uplink(TEID, &udp_v6(ue, 7000, b"of the UE"));
+        assert_eq!(receive(&server), b"of the UE");
+        server.send_to(b"to the UE", (ue, 5000)).unwrap();
+        assert_eq!(&lab.downlink().inner[24..40], &ue.octets()[..]);
+
+        // Beside the prefix; and what is no DHCPv6 of a client on the link.
+        let beside = "2001:db8:2d:200::7".parse().unwrap();
+        lab.uplink(TEID, &udp_v6(beside, 7000, b"spoofed"));
+        lab.uplink(TEID, &udp_v6_to((own, 546), (servers, 548), &solicit([0, 67])));
+        lab.uplink(TEID, &udp_v6_to((own, 546), (servers, 547), &solicit([0, 67])[..10]));
+        lab.uplink(TEID, &udp_v6_to((own, 546), (servers, 547), &[12; 60]));
+        lab.wait_dropped(DropReason::SpoofedSource, 4);
+        server.send_to(b"beside it", (beside, 5000)).unwrap();
+        wait_for("a drop", || lab.upf.counters().dropped(DropReason::UnknownUe) > 0);
+        assert!(lab.gnb_hears_nothing());
+
+        // A session without delegation: the prefix is no longer the UE's.
+        let mut session = support::session();
+        session.ue = UeAddress::v6(prefix);
+        lab.install(session);
+        lab.uplink(TEID, &udp_v6(host, 7000, b"no longer"));
+        lab.wait_dropped(DropReason::SpoofedSource, 5);
+        lab.uplink(TEID, &udp_v6(ue, 7000, b"still"));
+        assert_eq!(receive(&server), b"still");
     }
 }
 

@@ -497,12 +497,48 @@ fn a_filter_sends_its_flow_by_its_own_rule() {
         special.filters = description.parse::<FlowDescription>().unwrap().filters;
         special.qers = vec![QerId(3)];
         session.pdrs.push(special);
-        session.qers.push(Qer { id: QerId(3), gates: Gates::OPEN, mbr: None, gbr: None, qfi: Some(Qfi(5)) });
+        session.qers.push(Qer {
+            id: QerId(3),
+            gates: Gates::OPEN,
+            mbr: None,
+            gbr: None,
+            qfi: Some(Qfi(5)),
+            rqi: false,
+        });
         lab.install(session);
         lab.data_network(7000).send_to(b"default", (UE, 5000)).unwrap();
         assert_eq!(lab.downlink().qfi, Some(QFI));
         lab.data_network(7001).send_to(b"special", (UE, 5000)).unwrap();
         assert_eq!(lab.downlink().qfi, Some(5));
+    }
+}
+
+/// The RQI is set while the QER of the flow says so, in its packets only (TS 29.244 5.4.12), whatever the size.
+#[test]
+fn packets_of_a_reflective_flow_have_the_rqi_until_it_is_off() {
+    for mut lab in labs() {
+        let mut session = session();
+        let mut special = session.pdrs[1].clone();
+        let description = format!("permit out 17 from {SERVER} 7001 to assigned");
+        special.id = PdrId(3);
+        special.precedence = 10;
+        special.filters = description.parse::<FlowDescription>().unwrap().filters;
+        special.qers = vec![QerId(3)];
+        session.pdrs.push(special);
+        let gates = Gates::OPEN;
+        session.qers.push(Qer { id: QerId(3), gates, mbr: None, gbr: None, qfi: Some(Qfi(5)), rqi: true });
+        for rqi in [true, false] {
+            session.qers[2].rqi = rqi;
+            lab.install(session.clone());
+            for payload in [&b"special"[..], &[7; 1200]] {
+                lab.data_network(7001).send_to(payload, (UE, 5000)).unwrap();
+                let gpdu = lab.downlink();
+                assert_eq!((gpdu.qfi, gpdu.rqi, gpdu.payload()), (Some(5), rqi, payload));
+            }
+            lab.data_network(7000).send_to(b"default", (UE, 5000)).unwrap();
+            let gpdu = lab.downlink();
+            assert_eq!((gpdu.qfi, gpdu.rqi), (Some(QFI), false));
+        }
     }
 }
 

@@ -27,8 +27,14 @@ fn both_ways(rate: u64) -> Option<Rates> {
 fn qos_session(ambr: u64, gbr: u64, mbr: u64) -> Session {
     let mut session = session();
     session.qers[1].mbr = both_ways(ambr);
-    let own =
-        Qer { id: QerId(3), gates: Gates::OPEN, mbr: both_ways(mbr), gbr: both_ways(gbr), qfi: Some(Qfi(2)) };
+    let own = Qer {
+        id: QerId(3),
+        gates: Gates::OPEN,
+        mbr: both_ways(mbr),
+        gbr: both_ways(gbr),
+        qfi: Some(Qfi(2)),
+        rqi: false,
+    };
     session.qers.push(own);
     let text = format!("permit out 17 from any to assigned {QOS}");
     let filters = text.parse::<FlowDescription>().unwrap().filters;

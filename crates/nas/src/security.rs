@@ -249,17 +249,27 @@ impl NasSecurity {
     pub fn handover_container(&mut self, ng_ksi: NgKsi) -> Result<IntraN1Container, SecurityError> {
         let count = self.next_to_send.ok_or(SecurityError::CountExhausted)?;
         self.next_to_send = count.plus(1);
+        Ok(self.container(ng_ksi, false, count))
+    }
+
+    /// As [`Self::handover_container`], with a K_AMF that the source AMF has derived with that downlink COUNT (TS 33.501 6.9.2.3.3): the COUNTs of this
+    /// context begin at 0.
+    pub fn derived_key_container(&self, ng_ksi: NgKsi, derived_with: NasCount) -> IntraN1Container {
+        self.container(ng_ksi, true, derived_with)
+    }
+
+    fn container(&self, ng_ksi: NgKsi, has_new_k_amf: bool, count: NasCount) -> IntraN1Container {
         let mut container = IntraN1Container {
             mac: [0; 4],
             algorithms: self.algorithms().into(),
-            has_new_k_amf: false,
+            has_new_k_amf,
             ng_ksi,
             sequence_number: count.sequence_number(),
         };
         let bearer = self.connection as u8;
         let input = MessageInput { count: CONTAINER_COUNT, bearer, direction: Direction::Downlink };
         container.mac = self.mac.mac(input, &container.authenticated());
-        Ok(container)
+        container
     }
 
     /// Ciphers the value of the NAS message container in the next message (TS 24.501 4.4.6).

@@ -1,6 +1,6 @@
 //! Test support for every NF: a bench that passes inputs to an NF and collects its effects.
 
-use crate::kit::document::{Document, UnpackError};
+use crate::kit::document::{Document, SECTION_IDS, Section, UnpackError};
 use crate::kit::{
     self, Caller, Client, DocumentSink, Effect, Identity, Input, Instant, Issuer, Level, NetworkFunction,
     Outbox, PendingReply, ReferenceKey, StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag,
@@ -336,6 +336,14 @@ fn check_newest(golden: &[(&str, &str)], context: &str, document: &[u8]) {
 
 const NEW_FILES: &str = "add files with 'PITH_GOLDEN=tests/golden cargo test -p pith-nf documents_of_earlier_versions', and to GOLDEN \
      (tests/golden/README.md); the version of a section changes with its form";
+
+/// Sections of a context have different ids, for each of which a shared document has room (`runtime/src/residency/shared.rs`).
+pub(crate) fn check_sections(sections: &[Section]) {
+    let ids: BTreeSet<u8> = sections.iter().map(|section| section.id).collect();
+    assert_eq!(ids.len(), sections.len(), "an id occurs twice");
+    let largest = ids.last().copied().unwrap_or_default();
+    assert!(largest < SECTION_IDS, "section {largest}: shared documents need a larger range");
+}
 
 /// Documents of earlier versions are read, and damaged ones refused; without any panic. `written` are contexts and the documents
 /// that this program writes of them.

@@ -574,4 +574,5 @@ convert_transfers! {
 mod mobility;
 mod node;
 mod reroute;
+mod tnla;
 mod trace;

@@ -4,6 +4,9 @@
 use crate::error::{Diagnostics, NgapError};
 use crate::macros::message;
 use crate::mobility::SonTransfer;
+use crate::tnla::{
+    AmfTnlaToAdd, AmfTnlaToRemove, AmfTnlaToUpdate, CpTransportLayer, FailedTnla, RanTnlAssociation,
+};
 use crate::types::{Cause, GlobalRanNodeId, NgConnection, ResetScope, SupportedTa};
 use oxirush_ngap::ngap::{self as wire, NGAPPDU, PagingDRX, TimeToWait, UERetentionInformation};
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, Plmn, RanUeNgapId, Snssai};
@@ -62,6 +65,10 @@ message! {
         opt supported_tas: Vec<SupportedTa> = SupportedTAList,
         /// Default paging DRX of its UEs.
         lax default_paging_drx: PagingDRX = DefaultPagingDRX,
+        /// The node to whose NG-C interface instance the association belongs (TS 38.413 8.7.2.2).
+        lax global_ran_node_id: GlobalRanNodeId = GlobalRANNodeID,
+        /// Associations that the AMF is to remove.
+        opt tnla_to_remove: Vec<RanTnlAssociation> = NGRAN_TNLAssociationToRemoveList,
     }
 }
 
@@ -95,12 +102,22 @@ message! {
         lax relative_amf_capacity: u8 = RelativeAMFCapacity,
         /// Networks that it serves now, each with its slices.
         opt plmn_support: Vec<(Plmn, Vec<Snssai>)> = PLMNSupportList,
+        /// Endpoints to which the gNB is to set up associations.
+        lax tnla_to_add: Vec<AmfTnlaToAdd> = AMF_TNLAssociationToAddList,
+        /// Endpoints with which it is to have none.
+        lax tnla_to_remove: Vec<AmfTnlaToRemove> = AMF_TNLAssociationToRemoveList,
+        /// Endpoints with another usage or weight.
+        lax tnla_to_update: Vec<AmfTnlaToUpdate> = AMF_TNLAssociationToUpdateList,
     }
 }
 
 message! {
     /// AMF CONFIGURATION UPDATE ACKNOWLEDGE (TS 38.413 9.2.6.8).
     AmfConfigurationUpdateAcknowledge = SuccessfulOutcome AMFConfigurationUpdate AMFConfigurationUpdateAcknowledge {
+        /// Endpoints to which the gNB has set up an association.
+        lax tnla_set_up: Vec<CpTransportLayer> = AMF_TNLAssociationSetupList,
+        /// Endpoints to which it has not.
+        lax tnla_failed: Vec<FailedTnla> = AMF_TNLAssociationFailedToSetupList,
         /// Errors in the update that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
     }

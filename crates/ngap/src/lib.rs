@@ -17,6 +17,7 @@ mod paging;
 mod path_switch;
 mod pdu_session;
 mod peek;
+mod tnla;
 mod trace;
 pub mod transfer;
 mod types;
@@ -50,8 +51,9 @@ pub use nas_transport::{
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
     HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport, PagingDRX as PagingDrx,
-    PrivacyIndicator, RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState, TimeToWait,
-    TraceDepth, UERetentionInformation as UeRetentionInformation,
+    PrivacyIndicator, RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState,
+    TNLAssociationUsage as TnlAssociationUsage, TimeToWait, TraceDepth,
+    UERetentionInformation as UeRetentionInformation,
 };
 pub use paging::Paging;
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};
@@ -61,13 +63,17 @@ pub use pdu_session::{
     PduSessionResourceReleaseResponse, PduSessionResourceSetupRequest, PduSessionResourceSetupResponse,
 };
 pub use peek::{Peek, peek};
+pub use tnla::{
+    AmfTnlaToAdd, AmfTnlaToRemove, AmfTnlaToUpdate, CpTransportLayer, FailedTnla, NGAP_PORT,
+    RanTnlAssociation,
+};
 pub use trace::{
     CellTrafficTrace, CollectionEntity, DeactivateTrace, NgRanTraceId, NrCgi, TraceActivation,
     TraceFailureIndication, TraceStart, TracedInterfaces,
 };
 pub use types::{
     Cause, GlobalRanNodeId, ModifyItem, NgConnection, ResetScope, SecurityCapabilities, SessionTransfer,
-    SetupItem, SupportedTa, UeNgapIds, UserLocation,
+    SetupItem, SupportedTa, UeNgapIds, UserLocation, is_amf_name,
 };
 pub use ue_context::{
     InitialContextSetupFailure, InitialContextSetupRequest, InitialContextSetupResponse,

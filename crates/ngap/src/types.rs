@@ -97,6 +97,17 @@ impl fmt::Display for GlobalRanNodeId {
     }
 }
 
+/// Whether an NGAP message can carry the text as AMF Name: a PrintableString of 1 to 150 characters (TS 38.413 9.3.3.21).
+pub fn is_amf_name(name: &str) -> bool {
+    (1..=150).contains(&name.len()) && name.bytes().all(is_printable)
+}
+
+/// Whether an octet is a character of PrintableString (X.680 41.4).
+const fn is_printable(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric()
+        || matches!(octet, b' ' | b'\'' | b'(' | b')' | b'+'..=b'/' | b':' | b'=' | b'?')
+}
+
 /// A tracking area of a gNB, with the slices of each network in it (Supported TA List, TS 38.413 9.2.6.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupportedTa {

@@ -15,8 +15,10 @@ fn set_up_and_release() {
     let tunnel = Tunnel { address: "10.0.0.1".parse().unwrap(), teid: Teid(0x0102_0304) };
     let arp = Arp { priority_level: 8, may_preempt: false, preemptable: true };
     let gbr = Some(GbrQos { maximum: ambr(), guaranteed: ambr() });
-    let flows =
-        vec![QosFlow { qfi: 1, five_qi: 9, arp, gbr: None }, QosFlow { qfi: 63, five_qi: 1, arp, gbr }];
+    let flows = vec![
+        QosFlow { qfi: 1, five_qi: 9, arp, gbr: None, reflective: true },
+        QosFlow { qfi: 63, five_qi: 1, arp, gbr, reflective: false },
+    ];
     let request = SetupRequestTransfer {
         session_ambr: Some(ambr()),
         uplink: tunnel,
@@ -48,7 +50,7 @@ fn modification_path_switch_and_handover() {
     let failed = vec![(9, CAUSE)];
     let arp = Arp { priority_level: 8, may_preempt: false, preemptable: true };
     let gbr = GbrQos { maximum: ambr(), guaranteed: ambr() };
-    let flow = QosFlow { qfi: 3, five_qi: 1, arp, gbr: Some(gbr) };
+    let flow = QosFlow { qfi: 3, five_qi: 1, arp, gbr: Some(gbr), reflective: false };
     let flow_tunnel = FlowTunnel { tunnel, flows: vec![1, 2] };
     let additional =
         vec![FlowTunnel { tunnel: other, flows: vec![3] }, FlowTunnel { tunnel, flows: vec![63] }];

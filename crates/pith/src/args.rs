@@ -54,7 +54,7 @@ pub enum Command {
     /// Registered UEs: list, deregister, locate.
     #[command(subcommand)]
     Ue(UeCommand),
-    /// Connected gNBs: list, reset, capacity.
+    /// Connected gNBs: list, reset, capacity, endpoint.
     #[command(subcommand)]
     Gnb(GnbCommand),
     /// PDU sessions: list, branch, unbranch.
@@ -182,6 +182,19 @@ Examples:
         /// 0 to 255.
         capacity: u8,
     },
+    /// Change the weight of an N2 endpoint ('amf.n2.endpoints') until the AMF's next start, or remove the endpoint.
+    #[command(after_help = "\
+Examples:
+  pith gnb endpoint 10.0.1.5 0         UEs leave the associations with the endpoint
+  pith gnb endpoint 10.0.1.5 remove    gNBs end them
+  pith gnb endpoint 10.0.1.5 255
+")]
+    Endpoint {
+        /// Its address.
+        address: std::net::IpAddr,
+        /// 0 to 255, or remove.
+        weight: String,
+    },
 }
 
 /// Commands on PDU sessions.
@@ -229,6 +242,8 @@ Example: a voice flow of 64 kbit/s, from and to port 5004 of a server
   pith qos add imsi-999700000000001 1 voice --5qi 1 --guaranteed '64 Kbps' \\
     --flow 'permit out 17 from 192.0.2.9 5004 to assigned'
   pith qos remove imsi-999700000000001 1 voice
+Example: the UE sends the answers to a server's packets in the flow in which they arrive
+  pith qos add imsi-999700000000001 1 game --5qi 7 --reflective --flow 'permit out 17 from 192.0.2.0/24 to assigned'
 A flow is written for packets to the UE, and matches packets in both directions: 'permit out PROTOCOL from SERVER [PORTS] to assigned
 [PORTS]', with PROTOCOL 'ip', 17 (UDP) or 6 (TCP), and SERVER an address, a prefix, or 'any'.
 ")]
@@ -257,6 +272,10 @@ A flow is written for packets to the UE, and matches packets in both directions:
         /// Packets of the rule; may be repeated.
         #[arg(long, required = true)]
         flow: Vec<String>,
+        /// Reflective QoS: the UE does not get the flows; it derives its own rules from the packets that it receives. For UDP, TCP and
+        /// ESP without a guaranteed rate, if the UE supports it.
+        #[arg(long)]
+        reflective: bool,
     },
     /// Remove a rule that was added.
     Remove {

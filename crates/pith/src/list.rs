@@ -3,7 +3,7 @@
 use crate::args::Cli;
 use crate::operator::ManagementClient;
 use crate::table;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use pith_types::Supi;
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub const GNBS: List = List {
     path: "/v1/gnbs",
     nf: "amf",
     what: ["gNB", "gNBs"],
-    columns: &[("NAME", "/name"), ("ID", "/globalId"), ("PEER", "/peer"), ("TAIS", "/tais")],
+    columns: &[("NAME", "/name"), ("ID", "/globalId"), ("PEER", "/associations/*/peer"), ("TAIS", "/tais")],
 };
 
 /// PDU sessions.
@@ -154,6 +154,22 @@ pub fn set_capacity(capacity: u8, cli: &Cli) -> Result<()> {
     ManagementClient::of_running_core(cli, Some(GNBS.nf))?.put(&path, "", Bytes::new())?;
     if !cli.json {
         println!("gNBs are informed of the relative capacity {capacity}");
+    }
+    Ok(())
+}
+
+/// Changes the weight of an N2 endpoint, or removes it.
+pub fn change_endpoint(address: std::net::IpAddr, weight: &str, cli: &Cli) -> Result<()> {
+    let path = format!("/v1/amf/endpoints/{address}");
+    let client = ManagementClient::of_running_core(cli, Some(GNBS.nf))?;
+    if weight == "remove" {
+        client.delete(&path)?;
+    } else {
+        let weight: u8 = weight.parse().with_context(|| format!("'{weight}': write 0 to 255, or remove"))?;
+        client.put(&format!("{path}?weight={weight}"), "", Bytes::new())?;
+    }
+    if !cli.json {
+        println!("gNBs are informed of the change of the endpoint {address}");
     }
     Ok(())
 }

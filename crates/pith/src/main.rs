@@ -74,6 +74,9 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Gnb(GnbCommand::List) => list::run(&list::GNBS, cli),
         Command::Gnb(GnbCommand::Reset { id }) => list::reset_gnb(id, cli),
         Command::Gnb(GnbCommand::Capacity { capacity }) => list::set_capacity(*capacity, cli),
+        Command::Gnb(GnbCommand::Endpoint { address, weight }) => {
+            list::change_endpoint(*address, weight, cli)
+        }
         Command::Session(command) => session::run(command, cli),
         Command::Qos(command) => qos::run(command, cli),
         Command::Shard(command) => shard::run(command, cli),

@@ -24,6 +24,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("ARP", "/arp"),
     ("GUARANTEED UP", "/guaranteedUplink"),
     ("DOWN", "/guaranteedDownlink"),
+    ("REFLECTIVE", "/reflective"),
     ("RULES", "/rules"),
 ];
 
@@ -31,7 +32,18 @@ const COLUMNS: &[(&str, &str)] = &[
 pub fn run(command: &QosCommand, cli: &Cli) -> Result<()> {
     match command {
         QosCommand::List => list(cli),
-        QosCommand::Add { supi, id, name, five_qi, guaranteed, maximum, priority, precedence, flow } => {
+        QosCommand::Add {
+            supi,
+            id,
+            name,
+            five_qi,
+            guaranteed,
+            maximum,
+            priority,
+            precedence,
+            flow,
+            reflective,
+        } => {
             let rates = |rate: Option<BitRate>| rate.map(|rate| json!({ "uplink": rate, "downlink": rate }));
             let body = json!({
                 "fiveQi": five_qi,
@@ -40,6 +52,7 @@ pub fn run(command: &QosCommand, cli: &Cli) -> Result<()> {
                 "guaranteed": rates(*guaranteed),
                 "maximum": rates(*maximum),
                 "flows": flow,
+                "reflective": reflective,
             });
             let pcf = ManagementClient::of_running_core(cli, Some("pcf"))?;
             pcf.put(&path(&supi.0, *id, name), "application/json", body.to_string().into())?;

@@ -5,11 +5,13 @@ use crate::{config_file, logs, processes, test_network};
 use anyhow::{Context, Result, anyhow, bail};
 use pith_nf::kit::Nf;
 use pith_runtime::config::{Config, StorePath};
-use pith_runtime::node::{Hosting, Node};
+use pith_runtime::node::{Hosting, Node, is_upf_running};
 use pith_runtime::privileges::{self, Need};
 use pith_runtime::signals::{Signal, Signals};
 use pith_runtime::store::Database;
 use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 /// Time after which a warning is logged if not all NFs are registered with the NRF.
@@ -90,6 +92,21 @@ fn hosting(names: &[String]) -> Result<Hosting> {
     Ok(hosting)
 }
 
+/// Set in the environment of a process that has begun again.
+const BEGUN_AGAIN: &str = "PITH_TAKE_OVER_FAILED";
+
+/// The UPF that was to be taken over has ended meanwhile: executes this program again, which finds none and starts afresh. Returns only
+/// an error.
+fn start_afresh(error: &str) -> anyhow::Error {
+    if std::env::var_os(BEGUN_AGAIN).is_some() {
+        return anyhow!("{error}");
+    }
+    tracing::warn!("{error}: the running UPF has ended, and this one starts afresh");
+    let failed =
+        Command::new("/proc/self/exe").args(std::env::args_os().skip(1)).env(BEGUN_AGAIN, "1").exec();
+    anyhow!("{error}; starting afresh failed: {failed}")
+}
+
 /// Runs the process until SIGINT or SIGTERM, and shuts it down.
 fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result<()> {
     let signals = Signals::hold()?;
@@ -100,8 +117,16 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
     // closed, and ends the process.
     let has_terminal = std::io::stdin().is_terminal();
     let need = if hosting.upf { Need::UserPlane } else { Need::Nothing };
+    if hosting.upf {
+        privileges::lift_memory_limit();
+    }
     let node = Node::start(config, hosting, database, || privileges::keep_only(need));
-    let node = node.map_err(|error| anyhow!("{error}"))?;
+    let node = match node {
+        Err(error) if hosting.takes_over && !is_upf_running(config) => {
+            return Err(start_afresh(&error.to_string()));
+        }
+        node => node.map_err(|error| anyhow!("{error}"))?,
+    };
     match node.wait_until_ready(READY_TIMEOUT) {
         Some(after) => tracing::info!("ready in {} ms{}", after.as_millis(), addresses(config, hosting)),
         None => tracing::warn!(

@@ -156,7 +156,8 @@ fn rate(bps: &Value) -> String {
 
 fn rules(answer: &Value) -> String {
     let qers = list_of(answer, "qers");
-    let headings = ["QER", "QFI", "GATE UP", "DOWN", "MBR UP", "DOWN", "GBR UP", "DOWN"].map(str::to_owned);
+    let headings =
+        ["QER", "QFI", "RQI", "GATE UP", "DOWN", "MBR UP", "DOWN", "GBR UP", "DOWN"].map(str::to_owned);
     let tables = [
         table::of_objects(PDRS, list_of(answer, "pdrs")),
         table::of_objects(FARS, list_of(answer, "fars")),
@@ -171,6 +172,7 @@ fn qer(qer: &Value) -> Vec<String> {
     vec![
         table::cell(&qer["id"]),
         table::cell(&qer["qfi"]),
+        table::cell(&qer["rqi"]),
         gate(&qer["openUplink"]),
         gate(&qer["openDownlink"]),
         rate(&qer["mbr"]["uplink"]),

@@ -14,6 +14,7 @@ mod icmp;
 mod ipv4;
 mod ipv6;
 pub mod journey;
+mod prefix;
 pub mod ran;
 mod router;
 pub mod statistics;

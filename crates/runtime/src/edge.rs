@@ -30,7 +30,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::gateway::n2::{N2Gateway, N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::{N4Gateway, N4GatewayEffect, N4GatewayInput};
-use pith_nf::kit::{GnbHandle, N2Effect, N2Input, N4Effect, Nf, TimerKey, UpfInfo};
+use pith_nf::kit::{GnbHandle, N2Effect, N2Input, N4Effect, Nf, TimerKey, Tnla, UpfInfo};
 use pith_types::ShardId;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -145,7 +145,7 @@ impl EdgeSeed {
 
 struct N2State {
     side: N2Side,
-    associations: HashMap<GnbHandle, Link>,
+    associations: HashMap<Tnla, Link>,
     /// Messages to gNBs whose send buffers are full.
     backlogs: Backlogs,
     /// Messages for shards whose queues are full.
@@ -269,23 +269,35 @@ impl Edge {
     fn sctp(&mut self, event: SctpEvent) {
         let Some(n2) = &mut self.n2 else { return };
         match event {
-            SctpEvent::Up { association, peer, alternatives, .. } => {
-                let gnb = GnbHandle(association.to_u64());
+            SctpEvent::Up { association, peer, local, alternatives, .. } => {
+                let tnla = Tnla(association.to_u64());
                 let is_recorded = n2.record(association);
-                n2.associations.insert(gnb, Link { association, peer, is_recorded });
-                self.n2_input(N2GatewayInput::Up { gnb, peer, alternatives });
+                n2.associations.insert(tnla, Link { association, peer, is_recorded });
+                self.n2_input(N2GatewayInput::Up { tnla, peer, local, alternatives });
             }
             SctpEvent::Message { association, stream, ppid, payload } => {
-                let gnb = GnbHandle(association.to_u64());
-                self.n2_input(N2GatewayInput::Message { gnb, stream, ppid, pdu: payload.into() });
+                let tnla = Tnla(association.to_u64());
+                let is_new = n2.side.gateway.gnb_of(tnla).is_none();
+                self.n2_input(N2GatewayInput::Message { tnla, stream, ppid, pdu: payload.into() });
+                if is_new {
+                    self.pause_if_unread(tnla, association);
+                }
             }
             SctpEvent::SendReady { association } => n2.send_rest(association),
             SctpEvent::Down { association, reason } => {
-                let gnb = GnbHandle(association.to_u64());
+                let tnla = Tnla(association.to_u64());
                 tracing::debug!(%association, %reason, "association ended");
-                n2.forget(gnb);
-                self.n2_input(N2GatewayInput::Down { gnb });
+                n2.forget(tnla);
+                self.n2_input(N2GatewayInput::Down { tnla });
             }
+        }
+    }
+
+    /// A further association of a gNB that is not read is not read, either.
+    fn pause_if_unread(&mut self, tnla: Tnla, association: AssociationId) {
+        let Some(n2) = &mut self.n2 else { return };
+        if n2.side.gateway.gnb_of(tnla).is_some_and(|gnb| n2.held.keeps_unread(gnb)) {
+            n2.side.transport.pause_reading(association);
         }
     }
 
@@ -298,17 +310,24 @@ impl Edge {
     fn n2_effects(&mut self, effects: Vec<N2GatewayEffect>) {
         for effect in effects {
             match effect {
-                N2GatewayEffect::Send { gnb, stream, pdu } => self.n2_send(gnb, stream, pdu),
+                N2GatewayEffect::Send { tnla, stream, pdu } => self.n2_send(tnla, stream, pdu),
                 N2GatewayEffect::ToShard { shard, input } => {
                     if let Some(n2) = &mut self.n2 {
                         n2.to_shard(&self.shards, shard, input);
                     }
                 }
-                N2GatewayEffect::Close { gnb } => {
+                N2GatewayEffect::Close { tnla } => {
                     if let Some(n2) = &mut self.n2
-                        && let Some(link) = n2.forget(gnb)
+                        && let Some(link) = n2.forget(tnla)
                     {
                         n2.side.transport.abort(link.association);
+                    }
+                }
+                N2GatewayEffect::ShutDown { tnla } => {
+                    if let Some(n2) = &mut self.n2
+                        && let Some(link) = n2.associations.get(&tnla)
+                    {
+                        n2.side.transport.shutdown(link.association);
                     }
                 }
                 N2GatewayEffect::Event(event) => log_event(Nf::Amf, &event),
@@ -316,10 +335,10 @@ impl Edge {
         }
     }
 
-    fn n2_send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
-        let level = self.n2.as_mut().map(|n2| n2.send(gnb, stream, pdu));
+    fn n2_send(&mut self, tnla: Tnla, stream: u16, pdu: Bytes) {
+        let level = self.n2.as_mut().map(|n2| n2.send(tnla, stream, pdu));
         if level == Some(Level::High) {
-            self.abort_association(gnb, &format!("more than {HIGH_MARK} octets are queued for it"));
+            self.abort_association(tnla, &format!("more than {HIGH_MARK} octets are queued for it"));
         }
     }
 
@@ -327,18 +346,18 @@ impl Edge {
         let stalled = self.n2.as_mut().map(|n2| n2.backlogs.stalled(now));
         for association in stalled.into_iter().flatten() {
             let why = format!("it has accepted no message for {} s", MAX_STALL.as_secs());
-            self.abort_association(GnbHandle(association.to_u64()), &why);
+            self.abort_association(Tnla(association.to_u64()), &why);
         }
     }
 
     /// Aborts the association of a gNB that does not read, so that its queue does not grow without bound.
-    fn abort_association(&mut self, gnb: GnbHandle, why: &str) {
+    fn abort_association(&mut self, tnla: Tnla, why: &str) {
         let Some(n2) = &mut self.n2 else { return };
-        let name = n2.name(gnb);
-        let Some(link) = n2.forget(gnb) else { return };
+        let name = n2.name(tnla);
+        let Some(link) = n2.forget(tnla) else { return };
         tracing::warn!(gnb = name, peer = %link.peer, "gNB {name} does not read its messages; association aborted: {why}");
         n2.side.transport.abort(link.association);
-        self.n2_input(N2GatewayInput::Down { gnb });
+        self.n2_input(N2GatewayInput::Down { tnla });
     }
 
     fn read_datagrams(&mut self, buffer: &mut [u8]) {
@@ -389,12 +408,15 @@ impl Edge {
 
     fn gnbs(&self) -> Vec<Value> {
         let gnbs = self.n2.iter().flat_map(|n2| n2.side.gateway.gnbs());
-        gnbs.map(|(_, info)| {
+        let ends = |gnb| self.n2.iter().flat_map(move |n2| n2.side.gateway.ends_of(gnb));
+        gnbs.map(|(gnb, info)| {
+            let associations = ends(gnb).map(|(peer, local)| json!({ "peer": peer, "local": local }));
             let tais = info.supported.iter().map(|(tai, _)| format!("{}-{}", tai.plmn_id, tai.tac));
             json!({
                 "name": info.name,
                 "globalId": info.global_id,
                 "peer": info.peer,
+                "associations": associations.collect::<Vec<_>>(),
                 "tais": tais.collect::<Vec<_>>(),
             })
         })
@@ -435,14 +457,15 @@ impl N2State {
     }
 
     /// A gNB's name for logs, or its address before NG setup.
-    fn name(&self, gnb: GnbHandle) -> String {
-        let known = self.side.gateway.gnbs().find(|(known, _)| *known == gnb);
-        let address = || self.associations.get(&gnb).map(|link| link.peer.to_string());
+    fn name(&self, tnla: Tnla) -> String {
+        let gnb = self.side.gateway.gnb_of(tnla);
+        let known = self.side.gateway.gnbs().find(|(known, _)| Some(*known) == gnb);
+        let address = || self.associations.get(&tnla).map(|link| link.peer.to_string());
         known.map(|(_, info)| info.name.clone()).or_else(address).unwrap_or_default()
     }
 
-    fn send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) -> Level {
-        let Some(association) = self.associations.get(&gnb).map(|link| link.association) else {
+    fn send(&mut self, tnla: Tnla, stream: u16, pdu: Bytes) -> Level {
+        let Some(association) = self.associations.get(&tnla).map(|link| link.association) else {
             return Level::Unchanged;
         };
         if !self.backlogs.holds(association) && offer(&mut *self.side.transport, association, stream, &pdu) {
@@ -461,8 +484,11 @@ impl N2State {
         backlog.drain(|stream, pdu| offer(transport, association, stream, pdu));
         if !backlog.is_empty() {
             self.backlogs.put_back(association, backlog);
-        } else if backlog.keeps_unread() && !self.held.keeps_unread(GnbHandle(association.to_u64())) {
-            transport.resume_reading(association);
+        } else if backlog.keeps_unread() {
+            let gnb = self.side.gateway.gnb_of(Tnla(association.to_u64()));
+            if !gnb.is_some_and(|gnb| self.held.keeps_unread(gnb)) {
+                transport.resume_reading(association);
+            }
         }
     }
 
@@ -476,8 +502,8 @@ impl N2State {
         peer.is_some()
     }
 
-    fn forget(&mut self, gnb: GnbHandle) -> Option<Link> {
-        let link = self.associations.remove(&gnb)?;
+    fn forget(&mut self, tnla: Tnla) -> Option<Link> {
+        let link = self.associations.remove(&tnla)?;
         if let Some(former) = self.side.former.as_ref().filter(|_| link.is_recorded) {
             former.note(link.association.slot(), None);
         }
@@ -486,11 +512,16 @@ impl N2State {
     }
 
     fn to_shard(&mut self, shards: &[ShardQueue], shard: ShardId, input: N2Input) {
-        if let Some(gnb) = self.held.send(shards, shard, input)
-            && let Some(link) = self.associations.get(&gnb)
-        {
-            self.side.transport.pause_reading(link.association);
+        if let Some(gnb) = self.held.send(shards, shard, input) {
+            for association in self.associations_of(gnb) {
+                self.side.transport.pause_reading(association);
+            }
         }
+    }
+
+    fn associations_of(&self, gnb: GnbHandle) -> Vec<AssociationId> {
+        let of_gnb = self.side.gateway.associations_of(gnb).iter();
+        of_gnb.filter_map(|tnla| self.associations.get(tnla)).map(|link| link.association).collect()
     }
 
     fn release_held(&mut self, shards: &[ShardQueue]) {
@@ -498,9 +529,10 @@ impl N2State {
             return;
         }
         for gnb in self.held.release(shards) {
-            let association = self.associations.get(&gnb).map(|link| link.association);
-            if let Some(association) = association.filter(|id| !self.backlogs.keeps_unread(*id)) {
-                self.side.transport.resume_reading(association);
+            for association in self.associations_of(gnb) {
+                if !self.backlogs.keeps_unread(association) {
+                    self.side.transport.resume_reading(association);
+                }
             }
         }
     }

@@ -57,6 +57,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+pub use upgrade::is_upf_running;
 
 /// The NFs of a process.
 #[derive(Debug, Clone)]
@@ -415,7 +416,7 @@ fn api_settings(
     let residency = config.residency().to_string();
     let is_embedded = config.residency() == crate::config::Residency::Embedded;
     let (engine, write) = (engine_name(config), config.state.write.to_string());
-    let user_plane = upf.as_ref().map(|upf| upf.path_report().into());
+    let user_plane = upf.as_ref().map(|upf| upf.path_report().clone());
     let status = move || Status {
         state: readiness.state(),
         version: env!("CARGO_PKG_VERSION"),
@@ -424,7 +425,7 @@ fn api_settings(
         nfs: nfs.clone(),
         shards,
         set: set.as_ref().and_then(set::SetView::status),
-        user_plane: user_plane.clone(),
+        user_plane: user_plane.as_ref().map(Into::into),
         contexts: contexts.as_ref().map(|health| ContextStatus {
             residency: residency.clone(),
             restored: health.restored(),
@@ -492,18 +493,23 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
     };
     let tuning = SctpConfig { heartbeat: config.amf.n2.heartbeat.0, ..SctpConfig::default() };
     let addresses = &config.amf.n2.addresses;
-    for address in addresses {
+    let further = || config.amf.n2.endpoints.iter().map(|endpoint| endpoint.address);
+    for address in addresses.iter().copied().chain(further()) {
         // User-space SCTP over raw IP accepts any address, so that a wrong one would only show as missing
         // gNBs.
-        crate::udp::check_own_address(*address, "amf.n2.addresses")?;
+        crate::udp::check_own_address(address, "amf.n2.addresses")?;
     }
     let mut transport = sctp::open(mode, tuning).map_err(|error| format!("'amf.n2.sctp': {error}"))?;
     let listening: Vec<_> =
         addresses.iter().map(|address| SocketAddr::new(*address, config.amf.n2.port)).collect();
     transport.listen_on(&listening).map_err(|error| format!("'amf.n2.addresses': {error}"))?;
+    for address in further() {
+        let listening = SocketAddr::new(address, config.amf.n2.port);
+        transport.listen(listening).map_err(|error| format!("'amf.n2.endpoints': {error}"))?;
+    }
     tracing::info!(
         "N2 on {:?} port {}: {}",
-        config.amf.n2.addresses,
+        addresses.iter().copied().chain(further()).collect::<Vec<_>>(),
         config.amf.n2.port,
         transport.description()
     );

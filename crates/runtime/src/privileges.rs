@@ -72,6 +72,18 @@ pub fn hide_memory() -> io::Result<()> {
     if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lets this process lock as much memory as it needs, if it may: the kernel counts the frames of AF_XDP sockets, and a UPF that takes
+/// another one over opens these without CAP_IPC_LOCK.
+pub fn lift_memory_limit() {
+    let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the limit lives during the call.
+    #[allow(unsafe_code)]
+    let is_lifted = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const all) } == 0;
+    if !is_lifted {
+        tracing::debug!(error = %io::Error::last_os_error(), "the limit of locked memory stays");
+    }
+}
+
 /// Drops all other privileges in all threads, and the ability to regain them through executables with more
 /// privileges (PR_SET_NO_NEW_PRIVS).
 pub fn keep_only(need: Need) -> io::Result<()> {

@@ -47,7 +47,7 @@ fn session(id: u64, ambr: u64, with_qos_flow: bool) -> Session {
         qers: qers.iter().map(|id| QerId(*id)).collect(),
         urrs: vec![],
     };
-    let qer = |id, gbr, mbr| Qer { id: QerId(id), gates: Gates::OPEN, mbr, gbr, qfi: None };
+    let qer = |id, gbr, mbr| Qer { id: QerId(id), gates: Gates::OPEN, mbr, gbr, qfi: None, rqi: false };
     let mut session = Session {
         pdrs: vec![pdr(1, &[1])],
         qers: vec![qer(1, None, rates(ambr))],

@@ -69,6 +69,7 @@ impl PredefinedRules {
             mbr: rule.mbr,
             gbr: None,
             qfi: None,
+            rqi: false,
         })
     }
 

@@ -71,13 +71,13 @@ impl Config {
             && !self.ue_pools.iter().any(|pool| pool.contains(peer))
     }
 
-    /// Whether a UE may have this address, or the prefix of 64 bits that starts with it.
-    pub(crate) fn may_be_of_ue(&self, address: IpAddr) -> bool {
-        let prefix = if address.is_ipv4() { 32 } else { 64 };
-        let range = AddressRange { address, prefix };
+    /// Whether a UE may have this address or prefix.
+    pub(crate) fn may_be_of_ue(&self, range: AddressRange) -> bool {
+        let AddressRange { address, prefix } = range;
         let mut pools =
             self.ue_pools.iter().filter(|pool| pool.address.is_ipv4() == address.is_ipv4()).peekable();
-        !self.is_reserved(range) && (pools.peek().is_none() || pools.any(|pool| pool.contains(address)))
+        let is_inside = |pool: &AddressRange| pool.contains(address) && pool.prefix <= prefix;
+        !self.is_reserved(range) && (pools.peek().is_none() || pools.any(is_inside))
     }
 
     /// Whether a network may be a framed route.
@@ -216,13 +216,21 @@ mod tests {
     #[test]
     fn ues_have_addresses_of_the_pools() {
         let mut upf = config([10, 0, 3, 1]);
-        assert!(upf.may_be_of_ue([10, 45, 3, 3].into()));
-        assert!(upf.may_be_of_ue("2001:db8::".parse().unwrap()), "there is no pool of IPv6");
+        let of = |address: IpAddr| AddressRange { address, prefix: if address.is_ipv4() { 32 } else { 64 } };
+        assert!(upf.may_be_of_ue(of([10, 45, 3, 3].into())));
+        assert!(upf.may_be_of_ue(of("2001:db8::".parse().unwrap())), "there is no pool of IPv6");
         for address in ["10.46.0.1", "10.45.0.1", "10.0.4.2", "fe80::", "::", "ff00::"] {
-            assert!(!upf.may_be_of_ue(address.parse().unwrap()), "{address}");
+            assert!(!upf.may_be_of_ue(of(address.parse().unwrap())), "{address}");
         }
+        let range = |text: &str, prefix| AddressRange { address: text.parse().unwrap(), prefix };
+        upf.ue_pools.push(range("2001:db8:45::", 48));
+        upf.own_addresses.push("2001:db8:45::1".parse().unwrap());
+        assert!(upf.may_be_of_ue(range("2001:db8:45:100::", 56)));
+        assert!(!upf.may_be_of_ue(range("2001:db8:45::", 56)), "it has the gateway");
+        assert!(!upf.may_be_of_ue(range("2001:db8:45:8000::", 47)), "the pool does not contain all of it");
+        assert!(!upf.may_be_of_ue(range("2001:db8:46::", 56)));
         upf.ue_pools.clear();
-        assert!(upf.may_be_of_ue([10, 46, 0, 1].into()));
+        assert!(upf.may_be_of_ue(of([10, 46, 0, 1].into())));
         for address in [
             "127.0.0.1",
             "169.254.169.254",
@@ -232,7 +240,7 @@ mod tests {
             "10.0.4.2",
             "10.0.3.1",
         ] {
-            assert!(!upf.may_be_of_ue(address.parse().unwrap()), "{address}");
+            assert!(!upf.may_be_of_ue(of(address.parse().unwrap())), "{address}");
         }
     }
 

@@ -31,4 +31,4 @@ pub use many::{WorldOutcome, reports_of, run_worlds};
 pub use pith_runtime::residency::WriteForm;
 pub use plan::{Faults, Plan, Residency};
 pub use stores::StoreOperations;
-pub use world::{AttackAction, Attacker, Failure, ObservedMessages, Report, World};
+pub use world::{AttackAction, Attacker, Failure, ObservedMessages, ReflectedAnswer, Report, World};

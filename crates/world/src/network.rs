@@ -357,6 +357,7 @@ impl ShardFactory<'_> {
             prefer(&mut config.ciphering, ciphering);
             prefer(&mut config.integrity, IntegrityAlgorithm::Nia1);
         }
+        config.derives_k_amf = self.plan.derives_k_amf;
         config.timers.t3512 = PERIODIC_UPDATE;
         config.retains_ues = self.plan.retaining != 0;
         config.shares_blocks = self.is_in_set();
@@ -391,6 +392,7 @@ impl ShardFactory<'_> {
             dnn: dnn(),
             snssai: Snssai::of_sst(1),
             pool6: Some((Ipv6Addr::new(0x2001, 0xdb8, 0x40, 0, 0, 0, 0, 0), 44)),
+            delegation: 0,
             // With a set each block should have some addresses.
             pool: (Ipv4Addr::new(10, 45, 0, 0), if self.plan.instances > 0 { 20 } else { 24 }),
             reserved: 2,
@@ -405,6 +407,7 @@ impl ShardFactory<'_> {
             peers: None,
             data_networks: vec![internet],
             t3591: Duration::from_secs(16),
+            rq_timer: 60,
             t3592: Duration::from_secs(16),
             retransmissions: 4,
             guard: Duration::from_secs(10),
@@ -442,6 +445,7 @@ pub(crate) fn n2_gateway(plan: &Plan, process: usize, owners: Arc<OwnerMap>) -> 
         shards: plan.shards as u8,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+        endpoints: Vec::new(),
         setup_wait: SETUP_WAIT,
     });
     if process < plan.instances { gateway.sharing_blocks(plan.lease + ADOPTION) } else { gateway }

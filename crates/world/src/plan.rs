@@ -116,6 +116,10 @@ pub struct Plan {
     /// The AMFs of the areas serve the first area all together, and each gNB has an association with each of them. The UEs' slice is that of
     /// the second AMF: the first one passes UEs on (AMF re-allocation).
     pub reallocates: bool,
+    /// Associations of each gNB with each of these AMFs.
+    pub associations: u8,
+    /// Further ones join by NG Setup, not by RAN Configuration Update.
+    pub joins_by_ng_setup: bool,
     /// A bit for each gNB: it retains its UEs while it has no association.
     pub retaining: u8,
     /// UEs.
@@ -132,6 +136,8 @@ pub struct Plan {
     pub ciphering: CipheringAlgorithm,
     /// Of several AMFs, those of other areas than the first one prefer 128-NIA1 and that ciphering, if it is given.
     pub other_ciphering: Option<CipheringAlgorithm>,
+    /// AMFs give each other keys that are derived from K_AMF.
+    pub derives_k_amf: bool,
     /// Where contexts are stored.
     pub residency: Residency,
     /// Contexts are in the runtime's own store, which all processes of the world share. What a change writes there.
@@ -188,11 +194,14 @@ impl Plan {
             areas: 1,
             reallocates: false,
             gnbs: 1 + dice.index(3),
+            associations: 1,
+            joins_by_ng_setup: false,
             // Drawn apart, too.
             retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
             ues: if is_crowded { 50 } else { 1 + dice.index(6) },
             ciphering: ciphers[dice.index(ciphers.len())],
             other_ciphering: None,
+            derives_k_amf: false,
             reloads: true,
             residency: stored.residency,
             store: stored.form,
@@ -361,6 +370,8 @@ impl Plan {
             areas: 1,
             reallocates: false,
             gnbs: 1,
+            associations: 1,
+            joins_by_ng_setup: false,
             retaining: 0,
             ues: 1,
             upfs: 1,
@@ -369,6 +380,7 @@ impl Plan {
             oauth2: false,
             ciphering: CipheringAlgorithm::Nea0,
             other_ciphering: None,
+            derives_k_amf: false,
             residency: Residency::None,
             store: None,
             store_latency: None,

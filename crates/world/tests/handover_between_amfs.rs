@@ -57,6 +57,38 @@ fn an_idle_ue_goes_from_amf_to_amf_with_its_session() {
     }
 }
 
+/// Horizontal derivation in each handover (TS 33.501 6.9.2.3.3, 6.9.2.3.4).
+#[test]
+fn a_ue_derives_another_k_amf_in_each_handover_to_another_amf() {
+    for other in [None, Some(CipheringAlgorithm::Nea1)] {
+        let plan = Plan {
+            derives_k_amf: true,
+            ciphering: CipheringAlgorithm::Nea2,
+            other_ciphering: other,
+            ..Plan::two_amfs()
+        };
+        let mut world = World::new(plan);
+        let (gutis, authentications) = world.run_handovers(3).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!((gutis.len(), authentications), (4, 1));
+    }
+}
+
+/// Horizontal derivation at each registration (TS 33.501 6.9.3): UE and gNB check the keys that follow from the new K_AMF.
+#[test]
+fn an_idle_ue_derives_another_k_amf_for_each_amf() {
+    for shards in [1, 2] {
+        let mut world = World::new(Plan { derives_k_amf: true, shards, ..Plan::two_amfs() });
+        world.keep_ladder();
+        let (gutis, authentications) =
+            world.run_reselections(3).unwrap_or_else(|failure| panic!("{failure}"));
+        let sets: Vec<u16> = gutis.iter().map(|guti| guti.guami.amf_id.set).collect();
+        assert_eq!((sets, authentications), (vec![1, 2, 1, 2], 1));
+        let ladder = world.ladder();
+        let count = |what: &str| ladder.iter().filter(|entry| entry.what.contains(what)).count();
+        assert_eq!(count("SecurityModeCommand"), 4, "one after the authentication, and one at each AMF");
+    }
+}
+
 #[test]
 fn every_seed_keeps_the_invariants_with_several_amfs() {
     // Seeds that found a fault.

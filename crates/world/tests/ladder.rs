@@ -1,6 +1,6 @@
 //! The ladder of a faultless world, and that a seed determines a world.
 
-use pith_world::{Plan, TraceEntry, World};
+use pith_world::{Plan, ReflectedAnswer, TraceEntry, World};
 
 /// The rungs of the UE, without registration and heart-beats of NFs.
 fn names(ladder: &[TraceEntry]) -> String {
@@ -29,6 +29,17 @@ fn traffic_resumes_after_an_error_indication_of_the_gnb() {
     let (before, after) = (before.expect("downlink is open"), after.expect("downlink is open again"));
     assert_eq!(before.peer, after.peer);
     assert_ne!(before.teid, after.teid, "the gNB gave a new tunnel");
+}
+
+/// TS 23.501 5.7.5.3, TS 24.501 6.2.5.1.4: from the PCF's rule to the UE's answer in the flow of the packet.
+#[test]
+fn a_phone_answers_in_the_flow_of_a_reflective_packet_until_the_rq_timer_expires() {
+    let mut world = World::new(Plan::clean());
+    let [before, after, late, removed] = world.run_reflection().unwrap();
+    let default = ReflectedAnswer { qfi: 1, is_of_rule: false };
+    assert_eq!(before, default, "no packet has arrived");
+    assert_eq!(after, ReflectedAnswer { qfi: 2, is_of_rule: true });
+    assert_eq!((late, removed), (default, default));
 }
 
 #[test]

@@ -114,7 +114,14 @@ fn ue(number: u32) -> Ipv4Addr {
 fn session(number: u32) -> Session {
     let mut session = session_of(u64::from(number) + 1, ue(number), TEID + number, GNB_TEID + number);
     session.qers[1].mbr = Some(Rates { uplink: AMBR, downlink: AMBR });
-    let own = Qer { id: QerId(3), gates: Gates::OPEN, mbr: Some(GBR), gbr: Some(GBR), qfi: Some(Qfi(1)) };
+    let own = Qer {
+        id: QerId(3),
+        gates: Gates::OPEN,
+        mbr: Some(GBR),
+        gbr: Some(GBR),
+        qfi: Some(Qfi(1)),
+        rqi: false,
+    };
     session.qers.push(own);
     let text = format!("permit out 17 from any {VOICE_PORT} to assigned");
     let filters = text.parse::<FlowDescription>().unwrap().filters;

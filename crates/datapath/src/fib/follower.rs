@@ -1,7 +1,8 @@
 //! The thread that keeps the workers' copy of the kernel's routes and neighbours equal.
 
+use super::detour::ForeignRules;
 use super::read::stale_neighbours;
-use super::{Fib, Neighbour};
+use super::{Detour, Fib, Neighbour, Switch};
 use crate::automatic::bypassed_rules;
 use crate::boundary::one_sided_interfaces;
 use crate::config::DatapathConfig;
@@ -52,11 +53,13 @@ impl Follower {
         Self::spawn(move |closing| follow(tables, first, &inboxes, closing))
     }
 
-    /// Without workers, for the XDP program, which also sends without the kernel: the neighbours on its interfaces are confirmed.
-    pub fn start_for_xdp(config: &DatapathConfig) -> io::Result<Self> {
+    /// Without workers, for the XDP program, which also sends without the kernel: the neighbours on its interfaces are confirmed, and
+    /// packets take a detour while there are rules that it does not know.
+    pub fn start_for_xdp(config: &DatapathConfig, detour: Detour, switch: Switch) -> io::Result<Self> {
         let devices: Vec<_> =
             config.interfaces.iter().map(|name| interface_index(name)).collect::<Result<_, _>>()?;
-        Self::spawn(move |closing| confirm_all(&devices, closing))
+        let rules = ForeignRules::follow(config, detour, switch)?;
+        Self::spawn(move |closing| attend_xdp(&devices, rules, closing))
     }
 
     fn spawn(job: impl FnOnce(&EventFd) + Send + 'static) -> io::Result<Self> {
@@ -167,12 +170,36 @@ fn follow(mut tables: KernelTables, mut fib: Arc<Fib>, inboxes: &[Arc<Inbox>], c
     }
 }
 
-fn confirm_all(devices: &[u32], closing: &EventFd) {
-    while wait_readable(&[closing.as_fd()], Some(CONFIRM)).unwrap_or(0) == 0 {
-        match stale_neighbours(devices) {
-            Ok(due) => confirm(due.into_iter()),
-            Err(error) => tracing::debug!(%error, "the kernel's neighbours can't be read"),
+fn attend_xdp(devices: &[u32], mut rules: ForeignRules, closing: &EventFd) {
+    let mut confirmed = Instant::now();
+    let mut checking = Duration::ZERO;
+    loop {
+        let pause = CONFIRM.saturating_sub(confirmed.elapsed());
+        let all = [closing.as_fd(), rules.routing.as_fd(), rules.filter.as_fd()];
+        let ready = wait_readable(&all, Some(pause)).unwrap_or(0);
+        if ready & CLOSING != 0 {
+            return;
         }
+        let mut may_differ = ready != 0;
+        if confirmed.elapsed() >= CONFIRM {
+            confirmed = Instant::now();
+            match stale_neighbours(devices) {
+                Ok(due) => confirm(due.into_iter()),
+                Err(error) => tracing::debug!(%error, "the kernel's neighbours can't be read"),
+            }
+            may_differ |= rules.may_differ();
+        }
+        if !may_differ {
+            continue;
+        }
+        if wait_readable(&[closing.as_fd()], Some(GATHER.max(checking * READING_SHARE))).unwrap_or(0) != 0 {
+            return;
+        }
+        rules.routing.drain();
+        rules.filter.drain();
+        let begun = Instant::now();
+        rules.check();
+        checking = begun.elapsed();
     }
 }
 

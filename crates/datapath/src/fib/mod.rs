@@ -9,9 +9,11 @@
 //! destinations take TUN, and the kernel decides: its own addresses, unreachable networks, several next hops, tunnels,
 //! unresolved neighbours. With routing rules of others all destinations do.
 
+mod detour;
 mod follower;
 mod read;
 
+pub use detour::{Detour, Switch};
 pub use follower::Follower;
 
 use crate::packet::Prefixes;

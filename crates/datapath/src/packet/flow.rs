@@ -1,6 +1,7 @@
 //! The header fields of a user packet that rules match: addresses, protocol, ports.
 
 use super::checksum::put;
+use super::dhcpv6::{ALL_SERVERS, SERVER_PORT};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Protocol number of TCP.
@@ -106,14 +107,21 @@ impl Flow {
         Some(flow.with_transport(transport))
     }
 
-    /// Whether the packet is for the link between the UE and the UPF only, and is never routed: it is ICMPv6, without extension
-    /// headers, to a link-local or link-local multicast address (RFC 4291 2.5.6, 2.7).
+    /// Whether the packet is for the link between the UE and the UPF only, and is never routed: it is, without extension headers,
+    /// ICMPv6 to a link-local or link-local multicast address (RFC 4291 2.5.6, 2.7), or DHCPv6 to all servers (RFC 8415 7.1).
     #[inline]
     pub fn is_on_link(&self) -> bool {
         let IpAddr::V6(to) = self.destination else { return false };
         let [first, ..] = to.segments();
-        let is_icmp = self.protocol == ICMPV6 && self.transport_at == IPV6_HEADER_LEN;
-        is_icmp && (first & 0xffc0 == 0xfe80 || first & 0xff0f == 0xff02)
+        let is_link_local = first & 0xffc0 == 0xfe80 || first & 0xff0f == 0xff02;
+        is_link_local
+            && self.transport_at == IPV6_HEADER_LEN
+            && (self.protocol == ICMPV6 || self.is_dhcpv6(to))
+    }
+
+    fn is_dhcpv6(&self, to: Ipv6Addr) -> bool {
+        let is_for_server = self.ports.is_some_and(|(_, port)| port == SERVER_PORT);
+        self.protocol == UDP && is_for_server && to == ALL_SERVERS
     }
 
     /// Whether the packet is an ICMP error, which quotes another packet: RFC 792, or RFC 4443 2.1.

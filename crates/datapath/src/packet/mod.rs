@@ -3,6 +3,7 @@
 
 mod checksum;
 mod coalesce;
+mod dhcpv6;
 mod ecn;
 mod entropy;
 mod flow;
@@ -17,6 +18,7 @@ mod vnet;
 
 pub use checksum::{complete_partial, has_right_checksum, set_ipv4_checksum};
 pub use coalesce::{Coalescer, Frame};
+pub use dhcpv6::{Dhcpv6Message, Dhcpv6Server, server_duid};
 pub use ecn::{mark_congestion, merge_outer_ecn, tos_of};
 pub use entropy::source_port;
 pub use flow::{Flow, decrement_ttl, is_v4};

@@ -23,6 +23,8 @@ const HOP_LIMIT: u8 = 255;
 const CUR_HOP_LIMIT: u8 = 64;
 /// The longest lifetime of a default router, in seconds: 18.2 hours (RFC 8319 4).
 const ROUTER_LIFETIME: u16 = u16::MAX;
+/// DHCPv6 has other configuration than addresses (RFC 4861 4.2).
+const OTHER_CONFIGURATION: u8 = 0x40;
 /// A lifetime of a prefix without an end (RFC 4861 4.6.2).
 const INFINITE: [u8; 4] = [0xff; 4];
 /// Autonomous address configuration; the on-link flag (0x80) is not set (TS 23.501 5.8.2.2.3).
@@ -100,9 +102,11 @@ const fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::from_bits(0xff02_0000_0000_0000_0000_0001_ff00_0000 | low)
 }
 
-/// A Router Advertisement for the /64 `prefix` (RFC 4861 4.2), with `mtu` in octets; to all nodes if `to` is `None`.
-pub fn router_advertisement(prefix: Ipv6Addr, mtu: u32, to: Option<Ipv6Addr>) -> Vec<u8> {
-    let mut message = vec![ROUTER_ADVERTISEMENT, 0, 0, 0, CUR_HOP_LIMIT, 0];
+/// A Router Advertisement for the /64 `prefix` (RFC 4861 4.2), with `mtu` in octets; to all nodes if `to` is `None`. `has_dhcpv6`: DHCPv6 has
+/// DNS servers.
+pub fn router_advertisement(prefix: Ipv6Addr, mtu: u32, has_dhcpv6: bool, to: Option<Ipv6Addr>) -> Vec<u8> {
+    let flags = if has_dhcpv6 { OTHER_CONFIGURATION } else { 0 };
+    let mut message = vec![ROUTER_ADVERTISEMENT, 0, 0, 0, CUR_HOP_LIMIT, flags];
     message.extend(ROUTER_LIFETIME.to_be_bytes());
     // Reachable time and retransmission timer: unspecified.
     message.extend([0; 8]);
@@ -221,7 +225,7 @@ mod tests {
 
     #[test]
     fn an_advertisement_has_the_prefix_for_autoconfiguration_but_not_on_link() {
-        let packet = router_advertisement(PREFIX, 1400, None);
+        let packet = router_advertisement(PREFIX, 1400, false, None);
         let flow = Flow::of(&packet).unwrap();
         assert_eq!(flow.destination, IpAddr::V6(ALL_NODES));
         assert_eq!((flow.length, packet[7]), (packet.len(), 255));
@@ -231,5 +235,7 @@ mod tests {
         assert_eq!(packet[56..64], [5, 1, 0, 0, 0, 0, 0x05, 0x78]);
         let prefix = [&[3, 4, 64, 0x40][..], &[0xff; 8], &[0; 4], &PREFIX.octets()].concat();
         assert_eq!(packet[64..], prefix);
+        let with_dhcpv6 = router_advertisement(PREFIX, 1400, true, None);
+        assert_eq!((with_dhcpv6[45], with_dhcpv6.len()), (0x40, packet.len()));
     }
 }

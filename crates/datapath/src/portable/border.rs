@@ -161,7 +161,7 @@ fn whose(rules: &Rules, flow: &Flow) -> UeAddress {
         return rules.ue;
     }
     match flow.source {
-        IpAddr::V4(v4) => UeAddress { v4: Some(v4), v6: None },
-        IpAddr::V6(v6) => UeAddress { v4: None, v6: Some(v6) },
+        IpAddr::V4(v4) => UeAddress::v4(v4),
+        IpAddr::V6(v6) => UeAddress::v6(v6),
     }
 }

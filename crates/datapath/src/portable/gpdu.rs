@@ -6,7 +6,7 @@ use pith_upf::contract::{Direction, Qfi, Tunnel};
 
 /// Writes the header of a G-PDU at the end of `room`, and returns its offset. The rule's QFI, or else the QFI
 /// received from another UPF, is written to a PDU Session Container: of type downlink towards a gNB, of type
-/// uplink towards a further UPF.
+/// uplink towards a further UPF. The RQI is the rule's.
 pub fn write_header(
     room: &mut [u8],
     tunnel: &Tunnel,
@@ -23,7 +23,7 @@ pub fn write_header(
             Some(start)
         }
         (_, qfi) => {
-            let downlink = |Qfi(qfi)| DlPduSessionInformation { qfi, rqi: false, ppi: None };
+            let downlink = |Qfi(qfi)| DlPduSessionInformation { qfi, rqi: rule.rqi, ppi: None };
             GpduHeader { teid, pdu_session: qfi.map(downlink) }.write_at_end_of(room, packet_len)
         }
     }

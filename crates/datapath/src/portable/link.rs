@@ -1,8 +1,11 @@
 //! The link between a UE with an IPv6 prefix and its UPF, on which the UPF is the router (TS 23.501 5.8.2.2.3): the UPF answers
-//! Router Solicitations itself, and advertises the prefix when the session's downlink opens. Nothing on the link is forwarded.
+//! Router Solicitations itself, and advertises the prefix when the session's downlink opens. It is also the link's DHCPv6 server. Nothing
+//! on the link is forwarded.
 
 use super::path::{Path, select_rule};
-use crate::packet::{Flow, Solicitation, neighbour_advertisement, router_advertisement};
+use crate::packet::{
+    Dhcpv6Message, Dhcpv6Server, Flow, Solicitation, neighbour_advertisement, router_advertisement,
+};
 use crate::rules::{Ingress, Origin, Rules};
 use pith_upf::contract::{Action, Destination, DropReason, Fate};
 use pith_upf::qos::Colour;
@@ -17,21 +20,40 @@ impl Path {
         if !flow.is_on_link() || !rules.ends_link(origin, flow, qfi) || !may_be_ues(rules, flow) {
             return false;
         }
-        match Solicitation::read(packet, flow) {
-            Some(Solicitation::Router { from }) => self.advertise(rules, from),
+        let is_answered = match Solicitation::read(packet, flow) {
+            Some(Solicitation::Router { from }) => {
+                self.advertise(rules, from);
+                true
+            }
             Some(Solicitation::Neighbour { from }) => {
                 self.send_on_link(rules, &neighbour_advertisement(from));
+                true
             }
-            None => return false,
+            None => self.answers_dhcpv6(rules, flow, packet),
+        };
+        if is_answered {
+            rules.touch(self.now);
         }
-        rules.touch(self.now);
-        true
+        is_answered
+    }
+
+    /// Answers a message to the DHCPv6 server of the link (RFC 8415 18.3); `false` if the packet is none, or one that a server discards.
+    fn answers_dhcpv6(&mut self, rules: &Rules, flow: &Flow, packet: &[u8]) -> bool {
+        let shared = Arc::clone(&self.shared);
+        let server = Dhcpv6Server { duid: &shared.duid, ue: rules.ue, dns: shared.dns_of(rules.ue) };
+        let answer = Dhcpv6Message::read(packet, flow).and_then(|message| message.answer(&server));
+        let is_answered = answer.is_some();
+        if let Some(answer) = answer {
+            self.send_on_link(rules, &answer);
+        }
+        is_answered
     }
 
     /// Sends a Router Advertisement to `to`, or to all nodes of a session's link: to its UE.
     pub fn advertise(&mut self, rules: &Arc<Rules>, to: Option<Ipv6Addr>) {
         if let Some(prefix) = rules.ue.v6 {
-            self.send_on_link(rules, &router_advertisement(prefix, self.shared.mtu.into(), to));
+            let has_dhcpv6 = !self.shared.dns_of(rules.ue).is_empty();
+            self.send_on_link(rules, &router_advertisement(prefix, self.shared.mtu.into(), has_dhcpv6, to));
         }
     }
 

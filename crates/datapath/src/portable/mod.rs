@@ -26,13 +26,14 @@ mod worker;
 
 use crate::boundary::{Host, Keeper, MAX_TENANTS, Mirror, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
-use crate::fib::Follower;
+use crate::fib::{Detour, Follower, Switch};
 use crate::handover::WorkerHandles;
+use crate::packet::server_duid;
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
 use crate::sys::{GtpuSocket, PacketSocket, TunQueue};
-use crate::system::{ClosedSets, FramedRoutes, Network, PortLog};
+use crate::system::{ClosedSets, FramedRoutes, NatSweep, Network, PortLog};
 use border::Border;
 use crossbeam_channel::Receiver;
 use events::Events;
@@ -44,6 +45,7 @@ use path::{Path, Shared, peer_of};
 use pith_pfcp::gtpu::{GTPU_PORT, Signalling};
 use pith_upf::contract::{
     Counters, Datapath, Direction, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
+    UeAddress,
 };
 use pith_upf::qos::{FlowUsage, Room};
 use ports::Ports;
@@ -81,6 +83,7 @@ pub struct PortableDatapath {
     sockets: Vec<GtpuSocket>,
     workers: Vec<Handle>,
     port_log: PortLog,
+    nat_sweep: NatSweep,
     framed: FramedRoutes,
     keeper: Keeper,
     /// While packets bypass the kernel's forwarding.
@@ -163,6 +166,8 @@ impl PortableDatapath {
             flow_ports: config.flow_ports,
             outer_ecn: config.outer_ecn,
             mtu: config.mtu,
+            duid: server_duid(config.n3_addresses.first().copied()),
+            dns: config.dns.clone().into(),
             events: Events::new()?,
             tracer: Tracer::default(),
             worker_queues: worker_queues.into(),
@@ -180,6 +185,7 @@ impl PortableDatapath {
             sockets,
             workers: Vec::new(),
             port_log: PortLog::of(config),
+            nat_sweep: NatSweep::start(config, inherits),
             framed: FramedRoutes::new(&config.tun, inherits),
             keeper,
             follower: None,
@@ -192,11 +198,14 @@ impl PortableDatapath {
         Ok(datapath)
     }
 
-    /// Makes the kernel confirm the neighbours to which the XDP program sends.
-    pub(crate) fn confirm_neighbours(&mut self, config: &DatapathConfig) {
-        match Follower::start_for_xdp(config) {
+    /// Makes the kernel confirm the neighbours to which the XDP program sends, and follows rules that it does not know.
+    pub(crate) fn attend_xdp(&mut self, config: &DatapathConfig, detour: Detour, switch: Switch) {
+        match Follower::start_for_xdp(config, detour, switch) {
             Ok(follower) => self.follower = Some(follower),
-            Err(error) => tracing::debug!(%error, "the neighbours of XDP are not confirmed"),
+            Err(error) => tracing::error!(
+                %error,
+                "user plane: changes of routing rules and packet filter are not followed, and neighbours of XDP not confirmed"
+            ),
         }
     }
 
@@ -373,6 +382,7 @@ impl Datapath for PortableDatapath {
         self.framed.remove(previous.as_ref().map_or(&[], |rules| &rules.framed));
         self.keeper.note(Some(&rules), previous.as_deref());
         self.port_log.note(session.id, previous.as_ref().map(|rules| rules.ue), Some(session.ue));
+        self.nat_sweep.note(previous.as_ref().map(|rules| rules.ue), Some(session.ue));
         self.post(|| Message::Publish { rules: Arc::clone(&rules), previous: previous.clone() });
         self.wake_owners(&rules);
         if let Some(worker) = self.workers.first().filter(|_| rules.opens_link(previous.as_deref())) {
@@ -392,7 +402,12 @@ impl Datapath for PortableDatapath {
         self.keeper.note(None, Some(&rules));
         self.framed.remove(&rules.framed);
         self.port_log.note(session, Some(rules.ue), None);
+        self.nat_sweep.note(Some(rules.ue), None);
         usage
+    }
+
+    fn begin(&mut self, ue: UeAddress, is_restored: bool) {
+        self.nat_sweep.begin(ue, is_restored);
     }
 
     fn discard_buffered(&mut self, session: SessionId) {

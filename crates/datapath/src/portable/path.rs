@@ -14,9 +14,11 @@ use crate::packet::{Flow, source_port, tos_of};
 use crate::rules::{Clock, Ingress, Now, Origin, Rule, Rules, Tracer, Worker, WorkerCounters};
 use crate::sys::{GtpuSocket, TunQueue};
 use pith_pfcp::gtpu::GTPU_PORT;
-use pith_upf::contract::{Action, Destination, DropReason, Event, Fate, Qfi, Tunnel};
+use pith_upf::contract::{
+    Action, AddressRange, Destination, DropReason, Event, Fate, Qfi, Tunnel, UeAddress,
+};
 use pith_upf::qos::{Colour, Enforcement, Room};
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -42,6 +44,10 @@ pub struct Shared {
     pub outer_ecn: bool,
     /// The largest packet of a UE, in octets, which the UPF advertises.
     pub mtu: u16,
+    /// The DUID of the DHCPv6 server.
+    pub duid: [u8; 18],
+    /// DNS servers by pool, for UEs that request them by DHCPv6.
+    pub dns: Box<[(AddressRange, Vec<Ipv6Addr>)]>,
     /// Events for UPF-C.
     pub events: Events,
     /// Packets of traced sessions.
@@ -52,6 +58,15 @@ pub struct Shared {
     pub refuses: AtomicBool,
     #[cfg(test)]
     pub delay: Delay,
+}
+
+impl Shared {
+    /// The DNS servers of a UE's pool.
+    pub fn dns_of(&self, ue: UeAddress) -> &[Ipv6Addr] {
+        let Some(prefix) = ue.v6 else { return &[] };
+        let pool = self.dns.iter().find(|(pool, _)| pool.contains(prefix.into()));
+        pool.map_or(&[], |(_, servers)| servers)
+    }
 }
 
 /// A delay of workers before they receive packets, for tests of what happens meanwhile.

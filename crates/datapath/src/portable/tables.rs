@@ -54,7 +54,7 @@ impl Tables {
         if let Some(v6) = rules.ue.v6 {
             self.by_prefix.insert(prefix(v6.to_bits()), Arc::clone(rules));
         }
-        rules.framed.iter().for_each(|network| self.framed.insert(*network, rules));
+        rules.networks().for_each(|network| self.framed.insert(network, rules));
     }
 
     /// Removes a session, except for keys that belong to another session meanwhile.
@@ -69,7 +69,7 @@ impl Tables {
         if let Some(v6) = rules.ue.v6 {
             remove_own(&mut self.by_prefix, prefix(v6.to_bits()), rules);
         }
-        rules.framed.iter().for_each(|network| self.framed.remove(*network, rules));
+        rules.networks().for_each(|network| self.framed.remove(network, rules));
     }
 }
 
@@ -128,7 +128,7 @@ pub mod tests {
             urrs: vec![],
         };
         let prefix = format!("2001:db8:0:{last}::").parse().unwrap();
-        let ue = UeAddress { v4: Some(Ipv4Addr::new(10, 45, 0, last)), v6: Some(prefix) };
+        let ue = UeAddress { v4: Some(Ipv4Addr::new(10, 45, 0, last)), ..UeAddress::v6(prefix) };
         Session {
             id: SessionId(id),
             ue,

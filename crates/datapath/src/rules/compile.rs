@@ -169,6 +169,12 @@ impl Rules {
         self.ue.contains(address) || self.framed.iter().any(|network| network.contains(address))
     }
 
+    /// The networks that the session has beside the UE's own address and prefix of 64 bits: framed routes, and the shorter prefix that it has for
+    /// prefix delegation.
+    pub fn networks(&self) -> impl Iterator<Item = AddressRange> {
+        self.framed.iter().copied().chain(self.ue.shorter_prefix())
+    }
+
     /// The session's own TEIDs; they may contain duplicates.
     pub fn teids(&self) -> impl Iterator<Item = Teid> {
         self.rules.iter().filter_map(|rule| match rule.source {
@@ -200,6 +206,8 @@ pub struct Rule {
     pub action: Option<Action>,
     /// The QFI to set.
     pub qfi: Option<Qfi>,
+    /// Whether the RQI is set beside it.
+    pub rqi: bool,
     /// Where its packets arrive.
     pub source: Source,
     /// Filters, one of which must match; empty: all packets match.
@@ -225,6 +233,7 @@ impl Rule {
             index,
             action: session.fars.iter().find(|far| far.id == pdr.far).map(|far| far.action),
             qfi: session.qfi_of(pdr),
+            rqi: session.is_reflective(pdr),
             source: pdr.source,
             filters: pdr.filters.clone().into(),
             qfis: qfi_bits(&pdr.qfis),

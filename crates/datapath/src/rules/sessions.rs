@@ -155,6 +155,7 @@ mod tests {
                 mbr: Some(rates),
                 gbr: None,
                 qfi: Some(Qfi(9)),
+                rqi: false,
             }],
             urrs: vec![Urr {
                 id: UrrId(1),
@@ -202,8 +203,14 @@ mod tests {
     /// Also if the QER of the session-AMBR has a QFI, and whatever the order.
     #[test]
     fn packets_get_the_qfi_of_the_most_specific_qer() {
-        let qer =
-            |id, qfi| Qer { id: QerId(id), gates: Gates::OPEN, mbr: None, gbr: None, qfi: Some(Qfi(qfi)) };
+        let qer = |id, qfi| Qer {
+            id: QerId(id),
+            gates: Gates::OPEN,
+            mbr: None,
+            gbr: None,
+            qfi: Some(Qfi(qfi)),
+            rqi: false,
+        };
         for named in [[1, 2], [2, 1]] {
             let mut session = session();
             let filters = "permit out 6 from any to assigned".parse::<FlowDescription>().unwrap().filters;
@@ -217,6 +224,24 @@ mod tests {
             let named = usage.iter().map(|flow| (flow.qers.len(), flow.qfi.map(|qfi| qfi.0)));
             assert_eq!(named.collect::<Vec<_>>(), [(1, Some(9)), (2, Some(5))]);
         }
+    }
+
+    /// The RQI is that of the QER with the QFI, and of downlink packets only.
+    #[test]
+    fn downlink_packets_of_a_reflective_qer_have_the_rqi() {
+        let mut session = session();
+        let downlink = Pdr { id: PdrId(2), source: Source::Network, ..pdr(2, 255, 1) };
+        session.pdrs.push(downlink);
+        for rqi in [true, false] {
+            session.qers[0].rqi = rqi;
+            let installed = Sessions::new(Pools::on_heap(1), Enforcement::Police).install(&session);
+            let marks = installed.rules.iter().map(|rule| (rule.direction(), rule.rqi));
+            let marks: Vec<_> = marks.collect();
+            assert_eq!(marks, [(Direction::Uplink, false), (Direction::Downlink, rqi)]);
+        }
+        session.qers[0] = Qer { qfi: None, rqi: true, ..session.qers[0].clone() };
+        let installed = Sessions::new(Pools::on_heap(1), Enforcement::Police).install(&session);
+        assert!(installed.rules.iter().all(|rule| !rule.rqi), "without a QFI");
     }
 
     #[test]

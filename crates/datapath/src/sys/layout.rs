@@ -66,6 +66,9 @@ pub const RULE_ONWARD: u8 = 16;
 /// The tunnel's peer has an IPv6 address.
 pub const RULE_PEER_V6: u8 = 32;
 
+/// In the octet of the QFI: packets have the RQI, too (TS 38.415 5.5.2.1).
+pub const MARK_RQI: u8 = 0x40;
+
 /// A PDR with its FAR, QERs and URRs (`struct rule`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
@@ -74,7 +77,7 @@ pub struct Rule {
     pub action: u8,
     /// `RULE_*`.
     pub flags: u8,
-    /// The QFI to set.
+    /// The QFI to set; with [`MARK_RQI`] as packets have it.
     pub qfi: u8,
     /// DSCP of the outer header.
     pub dscp: u8,

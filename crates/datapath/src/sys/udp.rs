@@ -23,6 +23,8 @@ const SEND_BATCH: usize = 32;
 const KERNEL_BUFFER: libc::c_int = 4 << 20;
 /// Longest time that a full device queue may block a worker, in microseconds.
 const SEND_TIMEOUT: libc::suseconds_t = 100_000;
+/// Datagrams without a checksum are accepted over IPv6 (include/uapi/linux/udp.h).
+const UDP_NO_CHECK6_RX: libc::c_int = 102;
 /// Words of ancillary data: a segment size and a type of service, each a header (two words) and a word.
 const CONTROL_WORDS: usize = 8;
 
@@ -82,6 +84,8 @@ impl GtpuSocket {
             option(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
         } else {
             option(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+            // Tunnels may be without (RFC 6935, RFC 6936); `bpf/spread.h` takes it out.
+            option(libc::SOL_UDP, UDP_NO_CHECK6_RX, 1)?;
         }
         // A tunnel packet above the interface's MTU is fragmented by IP instead of dropped. The path MTU counts for nothing: by
         // a forged ICMP error anyone could lower it to 552 octets for all packets to a gNB.

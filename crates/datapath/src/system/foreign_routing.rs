@@ -37,7 +37,7 @@ pub fn foreign_routing(interfaces: &[String], families: &[libc::c_int]) -> io::R
             )));
         }
         if has_several_next_hops(family)? {
-            return Ok(Some(format!("the {version} default route has several next hops")));
+            return Ok(Some(format!("an {version} route has several next hops")));
         }
     }
     let enslaved = interface_in_vrf(interfaces)?;
@@ -82,8 +82,8 @@ fn has_several_next_hops(family: u8) -> io::Result<bool> {
     (request[0], request[4]) = (family, TABLE_MAIN);
     ask(RTM_GETROUTE, &request, |kind, body| {
         let (head, rest) = body.split_at_checked(RTMSG_LEN).unwrap_or_default();
-        let is_default = head.get(1) == Some(&0) && head.get(4) == Some(&TABLE_MAIN);
-        found |= kind == RTM_NEWROUTE && is_default && value(rest, RTA_MULTIPATH).is_some();
+        let is_main = head.get(4) == Some(&TABLE_MAIN);
+        found |= kind == RTM_NEWROUTE && is_main && value(rest, RTA_MULTIPATH).is_some();
     })?;
     Ok(found)
 }
@@ -147,7 +147,7 @@ mod tests {
             assert!(ip(&format!("{family} rule del priority 500")));
         }
         assert!(ip("route replace default nexthop via 192.0.2.2 nexthop via 192.0.2.3"));
-        assert!(found().unwrap().contains("IPv4 default route has several next hops"));
+        assert!(found().unwrap().contains("an IPv4 route has several next hops"));
         assert!(ip("route del default"));
         if ip("link add blue type vrf table 10") {
             assert_eq!(found(), None, "a VRF without the interface");

@@ -5,7 +5,7 @@ use crate::boundary::ask_of;
 use std::{fs, io};
 
 /// The hooks of forwarded packets.
-const HOOKS: [&str; 4] = ["ingress", "prerouting", "forward", "postrouting"];
+const HOOKS: [&str; 5] = ["ingress", "prerouting", "forward", "postrouting", "egress"];
 /// The tables of iptables and ip6tables where these do not use nftables.
 const LEGACY: [(&str, &str); 2] = [
     ("iptables", "/proc/thread-self/net/ip_tables_names"),

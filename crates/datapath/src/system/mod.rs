@@ -10,12 +10,14 @@ mod forwarding;
 mod framed;
 mod interface;
 mod nat;
+mod nat_sweep;
 mod nft;
 mod policy;
 mod port_blocks;
 mod port_log;
 mod route;
 mod routing;
+mod tunnels;
 
 use crate::boundary::{Host, Reach, one_sided_interfaces};
 use crate::config::{DatapathConfig, StartError};
@@ -25,6 +27,7 @@ pub use foreign_rules::{foreign_rules, has_ipsec_policies, has_silent_rules};
 pub use forwarding::{LIBERAL, Switch};
 pub use framed::FramedRoutes;
 use nat::Iptables;
+pub use nat_sweep::NatSweep;
 use nft::{Table, Tables};
 pub use policy::{
     FirewallRule, Net, NetworkPolicy, Protocol, StaticRoute, Verdict, parse_network, parse_ports,
@@ -128,7 +131,10 @@ fn filter(config: &DatapathConfig) -> Result<(Filter, bool), StartError> {
     let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
     let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, (&[], &[]));
     let by_kernel = !config.is_hairpin_direct();
-    let closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config), by_kernel);
+    let mut closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config), by_kernel);
+    for table in &mut closed {
+        table.body += &tunnels::chain(config, table.family);
+    }
     let (filter, closes) = match packet_filter(config, closed) {
         Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
         Ok(filter) => (filter, false),

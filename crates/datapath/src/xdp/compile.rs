@@ -77,7 +77,7 @@ fn bare(rules: &Rules, n3: N3Side) -> layout::Session {
         rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
     let block = rules.state.block();
     // The source of packets is not checked for a UE without an address.
-    let framed = if rules.framed.is_empty() || rules.ue.is_empty() { 0 } else { layout::UE_FRAMED };
+    let framed = if rules.networks().next().is_none() || rules.ue.is_empty() { 0 } else { layout::UE_FRAMED };
     layout::Session {
         id: rules.state.id.0,
         ue_v4: v4.unwrap_or(0),
@@ -102,7 +102,7 @@ fn keys(rules: &Rules, session: &layout::Session) -> Vec<Key> {
     teids.dedup();
     let v4 = (session.flags & layout::UE_V4 != 0).then_some(Key::V4(session.ue_v4));
     let v6 = (session.flags & layout::UE_V6 != 0).then_some(Key::V6(session.ue_v6));
-    let framed = rules.framed.iter().map(|network| Key::Framed(*network));
+    let framed = rules.networks().map(Key::Framed);
     teids.into_iter().map(Key::Teid).chain(v4).chain(v6).chain(framed).collect()
 }
 
@@ -233,7 +233,7 @@ fn compile_rule(rule: &Rule, n3: N3Side) -> layout::Rule {
     }
     if let Some(qfi) = rule.qfi {
         compiled.flags |= layout::RULE_HAS_QFI;
-        compiled.qfi = qfi.0;
+        compiled.qfi = qfi.0 | if rule.rqi { layout::MARK_RQI } else { 0 };
     }
     let action = match (rule.action, rule.direction()) {
         (None, _) => layout::Action::NoFar,

@@ -32,6 +32,7 @@ mod xsk_sockets;
 
 use crate::boundary::{Host, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
+use crate::fib::Detour;
 use crate::portable::{PortableDatapath, worker_count};
 use crate::rules::{Clock, Now, Pools};
 use crate::sys::layout::{Action, UE_NAT};
@@ -43,7 +44,7 @@ use conntrack::Conntrack;
 use events::Events;
 use handover::Inherited;
 use pith_upf::contract::{
-    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
+    Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel, UeAddress,
 };
 use pith_upf::qos::FlowUsage;
 use program::{Program, Sizes, devices_there, links};
@@ -174,6 +175,7 @@ pub struct XdpDatapath {
     portable: PortableDatapath,
     /// Owns the tables.
     program: Program,
+    detour: Detour,
 }
 
 /// The result of a start. Without the XDP path: the running portable path and the reason.
@@ -223,7 +225,13 @@ impl XdpDatapath {
             None => config.pools_by_kernel().collect(),
         };
         portable.refuse_unknown(config.refuses_unknown && !attached.succeeds);
-        portable.confirm_neighbours(config);
+        let detour = Detour::default();
+        match program.detour_switch() {
+            Ok(switch) => portable.attend_xdp(config, detour.clone(), switch),
+            Err(error) => {
+                tracing::error!(%error, "user plane: the XDP program has no switch for the kernel's forwarding")
+            }
+        }
         Self {
             attached,
             mirrored: HashMap::new(),
@@ -242,7 +250,13 @@ impl XdpDatapath {
             config: config.clone(),
             portable,
             program,
+            detour,
         }
+    }
+
+    /// Why packets from and to the data network take the kernel's forwarding.
+    pub fn detour(&self) -> Detour {
+        self.detour.clone()
     }
 
     /// Readable while [`poll_events`](Datapath::poll_events) has work: events, or sessions to return.
@@ -375,6 +389,10 @@ impl Datapath for XdpDatapath {
         let usage = self.portable.remove(session)?;
         drop(rules);
         Some(with_last_packet(usage, age))
+    }
+
+    fn begin(&mut self, ue: UeAddress, is_restored: bool) {
+        self.portable.begin(ue, is_restored);
     }
 
     fn discard_buffered(&mut self, session: SessionId) {

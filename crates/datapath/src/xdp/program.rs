@@ -7,6 +7,7 @@ use super::conntrack::Conntrack;
 use super::spread;
 use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
+use crate::fib::Switch;
 use crate::handover::LinkHandle;
 use crate::rules::{BlockPool, BlockValues, Clock, Pool, Pools};
 use crate::sys::layout::{
@@ -164,6 +165,16 @@ impl Program {
     pub fn table(&self, name: &str) -> Result<MapHandle, XdpError> {
         let found = self.object.maps().find(|map| map.name() == OsStr::new(name));
         Ok(MapHandle::try_from(&found.ok_or(XdpError::Missing)?)?)
+    }
+
+    /// Sets whether packets from and to the data network are left to the kernel.
+    pub fn detour_switch(&self) -> Result<Switch, XdpError> {
+        const PLACE: u32 = 1;
+        let table = self.table("incomplete")?;
+        Ok(Box::new(move |is_on| {
+            let updated = table.update(&PLACE.to_ne_bytes(), &u32::from(is_on).to_ne_bytes(), MapFlags::ANY);
+            updated.map_err(io::Error::other)
+        }))
     }
 
     /// A program of the object.

@@ -218,7 +218,7 @@ fn session() -> Session {
         id: SessionId(1),
         ue: UeAddress {
             v4: Some(Ipv4Addr::from(UE)),
-            v6: Some(<[u8; 16]>::try_from(&prefix[..]).unwrap().into()),
+            ..UeAddress::v6(<[u8; 16]>::try_from(&prefix[..]).unwrap().into())
         },
         framed_routes: vec![],
         pdrs: vec![pdr(1, uplink, 1), pdr(2, Source::Network, 2)],
@@ -226,7 +226,14 @@ fn session() -> Session {
             Far { id: FarId(1), action: Action::Forward(Destination::Network) },
             Far { id: FarId(2), action: Action::Forward(Destination::Tunnel(to_gnb)) },
         ],
-        qers: vec![Qer { id: QerId(1), gates: Gates::OPEN, mbr: Some(rates), gbr: None, qfi: Some(Qfi(9)) }],
+        qers: vec![Qer {
+            id: QerId(1),
+            gates: Gates::OPEN,
+            mbr: Some(rates),
+            gbr: None,
+            qfi: Some(Qfi(9)),
+            rqi: false,
+        }],
         urrs: vec![Urr { id: UrrId(1), threshold: no_limits, quota: no_limits }],
     }
 }
@@ -528,6 +535,36 @@ fn ipv6_tunnels_have_a_correct_udp_checksum_for_any_length() {
     }
 }
 
+/// The RQI is in the octet of the QFI, over both IP versions; uplink packets into a tunnel have none (TS 38.415 5.5.2).
+#[test]
+fn the_rqi_marks_downlink_packets_only() {
+    let mut session = session();
+    session.qers[0].rqi = true;
+    let Some(mut lab) = lab(&session) else { return };
+    for peer in ["172.16.0.2", "fd00::2"] {
+        let to_gnb = Tunnel { peer: peer.parse().unwrap(), teid: Teid(0x200), dscp: None };
+        session.fars[1].action = Action::Forward(Destination::Tunnel(to_gnb));
+        for (rqi, mark) in [(true, 0x49), (false, 9)] {
+            session.qers[0].rqi = rqi;
+            lab.install(&session);
+            let inner = ipv4(SERVER, UE, 64, 17, &udp(7000, 5000, b"hello"));
+            let (verdict, frame) = lab.run(&to_ue(&inner));
+            let outer = if to_gnb.peer.is_ipv4() { 20 } else { 40 };
+            let at = 14 + outer + 8 + 8;
+            assert_eq!((verdict, &frame[at..at + 8]), (REDIRECT, &[0, 0, 0, 0x85, 1, 0, mark, 0][..]));
+            if outer == 40 {
+                assert_eq!(sum_v6(&frame[14..]), 0);
+            }
+        }
+    }
+    let onward = Tunnel { peer: "172.16.0.2".parse().unwrap(), teid: Teid(0x900), dscp: None };
+    session.fars[0].action = Action::Forward(Destination::Tunnel(onward));
+    session.qers[0].rqi = true;
+    lab.install(&session);
+    let (verdict, frame) = lab.run(&tunnelled(&gpdu(TEID, &up(1))));
+    assert_eq!((verdict, &frame[14 + 36..14 + 44]), (REDIRECT, &[0, 0, 0, 0x85, 1, 0x10, 9, 0][..]));
+}
+
 /// A session that forwards packets from a tunnel unchanged into another.
 fn onward(peer: &str) -> Session {
     let mut session = session();
@@ -820,7 +857,8 @@ fn sessions_with_colliding_keys_are_found() {
     let Some(mut lab) = lab(&session()) else { return };
     let mut other = session();
     other.id = SessionId(2);
-    other.ue = UeAddress { v4: Some([10, 45, 0x40, 2].into()), v6: Some("2001:db9:2d:2::".parse().unwrap()) };
+    let prefix = "2001:db9:2d:2::".parse().unwrap();
+    other.ue = UeAddress { v4: Some([10, 45, 0x40, 2].into()), ..UeAddress::v6(prefix) };
     other.pdrs[0].source = Source::Tunnel { teid: Teid(TEID + 0x4000), direction: Direction::Uplink };
     let rules = lab.sessions.install(&other).rules;
     let publish = |lab: &mut Lab, before| {

@@ -245,11 +245,12 @@ impl Lab {
         let (bytes, _) = self.datagram();
         let packet = Packet::decode(&bytes).unwrap();
         assert_eq!(packet.message_type.0, 255, "a G-PDU in {bytes:02x?}");
-        let qfi = packet.pdu_session_information().map(|information| match information {
-            PduSessionInformation::Downlink(downlink) => downlink.qfi,
+        let information = packet.pdu_session_information().map(|information| match information {
+            PduSessionInformation::Downlink(downlink) => downlink,
             other => panic!("{other:?} towards a gNB"),
         });
-        Gpdu { teid: packet.teid, qfi, inner: packet.payload.to_vec() }
+        let (qfi, rqi) = (information.map(|it| it.qfi), information.is_some_and(|it| it.rqi));
+        Gpdu { teid: packet.teid, qfi, rqi, inner: packet.payload.to_vec() }
     }
 
     pub fn datagram(&self) -> (Vec<u8>, SocketAddr) {
@@ -304,6 +305,7 @@ pub fn gpdu(teid: u32, inner: &[u8]) -> Vec<u8> {
 pub struct Gpdu {
     pub teid: u32,
     pub qfi: Option<u8>,
+    pub rqi: bool,
     pub inner: Vec<u8>,
 }
 
@@ -434,8 +436,8 @@ pub fn session_of(id: u64, ue: Ipv4Addr, teid: u32, gnb_teid: u32) -> Session {
             Far { id: FarId(2), action: Action::Forward(to_gnb) },
         ],
         qers: vec![
-            Qer { id: QerId(1), gates: Gates::OPEN, mbr: None, gbr: None, qfi: Some(Qfi(QFI)) },
-            Qer { id: QerId(2), gates: Gates::OPEN, mbr: Some(rates), gbr: None, qfi: None },
+            Qer { id: QerId(1), gates: Gates::OPEN, mbr: None, gbr: None, qfi: Some(Qfi(QFI)), rqi: false },
+            Qer { id: QerId(2), gates: Gates::OPEN, mbr: Some(rates), gbr: None, qfi: None, rqi: false },
         ],
         urrs: vec![Urr { id: UrrId(1), threshold: VolumeLimits::default(), quota: VolumeLimits::default() }],
     }

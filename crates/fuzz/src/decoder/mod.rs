@@ -1,5 +1,6 @@
 //! Decoders: no panic, limited cost, and a decoded value is the same after encoding and decoding it again.
 
+mod dhcpv6;
 pub mod document;
 mod document_log;
 mod embedded;
@@ -72,6 +73,11 @@ pub const TARGETS: &[Target] = &[
         "packet",
         "users' packets behind a virtio-net header: segments and frames add up",
         packet::packet,
+    ),
+    Target::codec(
+        "dhcpv6",
+        "messages of UEs to the DHCPv6 server of their link: discarded, or one short answer with the session's prefix",
+        dhcpv6::message,
     ),
     Target::codec(
         "suci",

@@ -91,6 +91,11 @@ impl Amf {
             Request::CreateUeContext(request) => {
                 return self.ues.id(self.find_context(&request.ue_context_id)?);
             }
+            Request::N1MessageNotify(notification) => {
+                let container = notification.body.registration_ctxt_container.as_ref()?;
+                let supi = container.ue_context.supi.as_ref()?;
+                return self.ues.id(self.shared.index.find_supi(supi)?);
+            }
             Request::N2InfoNotify(notification) => {
                 let name = self.shared.references.name(notification.uri.id())?;
                 return consumer::of_handover_name(name).map(|(ue, _)| ue);

@@ -8,6 +8,7 @@ use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::ie::EmergencyNumber;
 use pith_sbi::ApiRoot;
 use pith_types::{AmfId, BlockId, Dnn, FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -38,6 +39,8 @@ pub struct AmfConfig {
     pub integrity: Vec<IntegrityAlgorithm>,
     /// Ciphering algorithms in order of preference.
     pub ciphering: Vec<CipheringAlgorithm>,
+    /// Another AMF at which a UE registers gets a key that is derived from K_AMF, not K_AMF (TS 33.501 6.9.3).
+    pub derives_k_amf: bool,
     /// Lengths of the 5GMM timers.
     pub timers: Timers,
     /// Retransmissions of a NAS message before its procedure is aborted (TS 24.501 table 10.2.2 has four).
@@ -56,6 +59,8 @@ pub struct AmfConfig {
     pub ims_voice: bool,
     /// After a restart UEs stay connected at gNBs that retain them (UE Retention Information, TS 38.413 8.7.1.2).
     pub retains_ues: bool,
+    /// Addresses of the N2 endpoints.
+    pub endpoints: Vec<IpAddr>,
 }
 
 /// Emergency services: the Emergency Configuration Data of the AMF (TS 23.501 5.16.4.1).
@@ -175,6 +180,7 @@ impl AmfConfig {
                 CipheringAlgorithm::Nea3,
                 CipheringAlgorithm::Nea0,
             ],
+            derives_k_amf: false,
             timers: Timers::default(),
             max_retransmissions: 4,
             max_ues: 1 << 17,
@@ -184,6 +190,7 @@ impl AmfConfig {
             ladns: Vec::new(),
             ims_voice: false,
             retains_ues: false,
+            endpoints: Vec::new(),
         }
     }
 

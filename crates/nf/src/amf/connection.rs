@@ -7,7 +7,7 @@
 use super::config::RELEASING;
 use super::pending_table::{EntryId, PendingTable};
 use crate::kit::document::pack_struct;
-use crate::kit::{Arena, GnbHandle, Key, shrink};
+use crate::kit::{Arena, GnbHandle, Key, Tnla, TnlaBinding, shrink};
 use pith_crypto::number_order::NumberOrder;
 use pith_types::{AmfUeNgapId, BlockId, RanUeNgapId};
 use std::collections::HashMap;
@@ -19,8 +19,8 @@ pub(crate) struct NgConnection {
     pub id: AmfUeNgapId,
     pub ran_id: RanUeNgapId,
     pub gnb: GnbHandle,
-    /// The SCTP stream that the gNB chose for the UE; downlink messages use the same stream (TS 38.412 7).
-    pub stream: u16,
+    /// The association and the stream of its messages.
+    pub binding: TnlaBinding,
     /// The UE that uses the connection; `None` once the UE has another connection or no context.
     pub ue: Option<Key>,
     /// Whether the gNB has a UE context.
@@ -37,22 +37,22 @@ pub(crate) struct NgConnection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RanSide {
     pub gnb: GnbHandle,
-    pub stream: u16,
+    pub binding: TnlaBinding,
     pub ran_id: RanUeNgapId,
 }
 
-pack_struct!(RanSide { gnb, stream, ran_id });
+pack_struct!(RanSide { gnb, binding, ran_id });
 
 impl NgConnection {
     /// The connection in another state, without queued PDUs and entries of lists.
     pub const fn without_queue(&self, context: RanContext) -> Self {
-        let Self { id, ran_id, gnb, stream, ue, .. } = *self;
-        Self { id, ran_id, gnb, stream, ue, context, queued: Vec::new(), left: None, releasing: None }
+        let Self { id, ran_id, gnb, binding, ue, .. } = *self;
+        Self { id, ran_id, gnb, binding, ue, context, queued: Vec::new(), left: None, releasing: None }
     }
 
     /// The gNB's end.
     pub const fn side(&self) -> RanSide {
-        RanSide { gnb: self.gnb, stream: self.stream, ran_id: self.ran_id }
+        RanSide { gnb: self.gnb, binding: self.binding, ran_id: self.ran_id }
     }
 }
 
@@ -78,8 +78,8 @@ pub(crate) enum RanContext {
 /// In place of a RAN-UE-NGAP-ID that the gNB has not assigned yet.
 const UNASSIGNED: RanUeNgapId = RanUeNgapId(u32::MAX);
 
-/// The stream of a connection that the AMF begins: not that of messages without a UE (TS 38.412 7).
-pub(super) const HANDOVER_STREAM: u16 = 1;
+/// Of a connection that the AMF begins: any association of the gNB, and not the stream of messages without a UE (TS 38.412 7).
+pub(super) const OF_HANDOVER: TnlaBinding = TnlaBinding::unbound(1);
 
 /// All connections of a shard.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl Connections {
     pub fn open(
         &mut self,
         block: BlockId,
-        (gnb, stream): (GnbHandle, u16),
+        (gnb, binding): (GnbHandle, TnlaBinding),
         ran_id: RanUeNgapId,
     ) -> Option<Key> {
         let id = self.next_id(block);
@@ -126,7 +126,7 @@ impl Connections {
             id,
             ran_id,
             gnb,
-            stream,
+            binding,
             ue: None,
             context: RanContext::Absent,
             queued: Vec::new(),
@@ -145,7 +145,7 @@ impl Connections {
             id,
             ran_id: UNASSIGNED,
             gnb,
-            stream: HANDOVER_STREAM,
+            binding: OF_HANDOVER,
             ue: None,
             context: RanContext::Awaiting,
             queued: Vec::new(),
@@ -217,7 +217,7 @@ impl Connections {
     pub fn relocate(&mut self, key: Key, to: RanSide, context: RanContext) -> Option<RanSide> {
         let connection = self.table.get_mut(key)?;
         let former = connection.side();
-        (connection.gnb, connection.stream, connection.ran_id) = (to.gnb, to.stream, to.ran_id);
+        (connection.gnb, connection.binding, connection.ran_id) = (to.gnb, to.binding, to.ran_id);
         connection.left = Some((former.gnb, former.ran_id));
         connection.context = context;
         connection.queued.clear();
@@ -267,6 +267,24 @@ impl Connections {
         self.by_ran.insert((gnb, ran_id), key);
     }
 
+    /// The gNB has sent a message for the UE: its binding follows (TS 23.501 5.21.1.3). On the same association the stream stays.
+    pub fn rebind(&mut self, key: Key, binding: TnlaBinding) {
+        if let Some(connection) = self.table.get_mut(key).filter(|it| it.binding.tnla != binding.tnla) {
+            connection.binding = binding;
+        }
+    }
+
+    /// Releases the bindings to an association. Returns the connections that had them, with the bindings.
+    pub fn unbind(&mut self, gnb: GnbHandle, tnla: Tnla) -> Vec<(Key, TnlaBinding)> {
+        let keys = self.of_gnb(gnb).into_iter();
+        let unbind = |key: Key| {
+            let connection = self.table.get_mut(key).filter(|it| it.binding.tnla == Some(tnla))?;
+            let unbound = TnlaBinding::unbound(connection.binding.stream);
+            Some((key, std::mem::replace(&mut connection.binding, unbound)))
+        };
+        keys.filter_map(unbind).collect()
+    }
+
     /// The connections over one gNB.
     pub fn of_gnb(&self, gnb: GnbHandle) -> Vec<Key> {
         let here = self.table.iter().filter(|(_, connection)| connection.gnb == gnb);
@@ -292,7 +310,8 @@ mod tests {
         let mut ids = std::collections::HashSet::new();
         let block = BlockId::new(5).unwrap();
         for ran in 0..1000 {
-            let key = connections.open(block, (GnbHandle(1), 0), RanUeNgapId(ran)).unwrap();
+            let key =
+                connections.open(block, (GnbHandle(1), TnlaBinding::unbound(0)), RanUeNgapId(ran)).unwrap();
             let id = connections.get(key).unwrap().id;
             assert!(ids.insert(id), "{id:?} was given twice");
             assert_eq!(id.block(), block);
@@ -311,7 +330,8 @@ mod tests {
         let block = BlockId::new(5).unwrap();
         let mut open = |last: Option<u32>, ran| {
             connections.last = last.unwrap_or(connections.last);
-            let key = connections.open(block, (GnbHandle(1), 0), RanUeNgapId(ran)).unwrap();
+            let key =
+                connections.open(block, (GnbHandle(1), TnlaBinding::unbound(0)), RanUeNgapId(ran)).unwrap();
             connections.get(key).unwrap().id.own()
         };
         let order = NumberOrder::new(1);

@@ -5,7 +5,7 @@ use super::context::{CallId, Env, UeContext};
 use super::mobility::n14::sbi_cause;
 use super::procedure::registration::begins_registration;
 use super::reallocation::NssfSlices;
-use super::session::{SessionCall, UserPlane};
+use super::session::{PduSession, SessionCall, UserPlane};
 use super::slices::Slices;
 use super::{ladn, n2, residency};
 use crate::kit::{Selection, Target};
@@ -64,11 +64,14 @@ pub(crate) fn of_handover_name(name: &str) -> Option<(ContextId, u32)> {
     Some((ue.parse().ok()?, number.parse().ok()?))
 }
 
-/// Deletes the resource that a reply created if no procedure waits for the reply.
+/// Deletes the resource that a reply created, or gave to this AMF, if no procedure waits for the reply.
 pub(crate) fn undo(env: &mut Env<'_>, reply: Reply) {
     match reply {
         Ok(Response::SmContextCreated(created)) => release_sm_context(env, &created.location),
         Ok(Response::PolicyAssociationCreated(created)) => delete_association(env, &created.location),
+        Ok(Response::PolicyUpdate(update)) if is_policy(&update.resource_uri) => {
+            delete_association(env, &update.resource_uri);
+        }
         Ok(Response::UeContextCreated(created)) => {
             let cause = CauseRadioNetwork::handover_cancelled;
             release_ue_context(env, &created.location, Cause::RadioNetwork(cause));
@@ -207,11 +210,22 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 
 // Npcf_AMPolicyControl (TS 29.507)
 
+/// Whether a URI of another AMF is that of an AM policy association.
+pub(crate) fn is_policy(uri: &Uri) -> bool {
+    let resource = uri.path.split_once("/npcf-am-policy-control/v1/policies/");
+    resource.is_some_and(|(_, id)| !id.is_empty() && !id.contains(['/', '?']))
+}
+
+/// The URI to which the PCF sends notifications.
+fn policy_callback(ue: &UeContext, env: &Env<'_>) -> Uri {
+    let root = &env.config.identity.api_root;
+    npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id))
+}
+
 /// Npcf_AMPolicyControl_Create; `None` if the SUPI is not known.
 pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
-    let root = &env.config.identity.api_root;
-    let callback = npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
+    let callback = policy_callback(ue, env);
     let mut body = npcf::PolicyAssociationRequest::new(callback, supi, SupportedFeatures::default());
     body.access_type = Some(AccessType::ThreeGppAccess);
     body.rat_type = Some(RatType::Nr);
@@ -229,10 +243,41 @@ pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<Cal
     Some(ue.call(env, Target::any(), npcf::CreateAmPolicyAssociation { body }))
 }
 
+/// Npcf_AMPolicyControl_Update: this AMF goes on with the association of the AMF from which the context came (TS 29.507 4.2.3.1, TS 23.502
+/// 4.16.2.2). `None` if there is none that this AMF takes.
+pub(crate) fn take_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
+    let uri = ue.transferred_policy.as_ref().filter(|policy| policy.is_taken)?.uri.clone();
+    let request = policy_relocation(ue, env, &uri);
+    Some(ue.call(env, owner(&uri), request))
+}
+
+fn policy_relocation(ue: &UeContext, env: &Env<'_>, association: &Uri) -> npcf::UpdateAmPolicyAssociation {
+    let mut body = npcf::PolicyAssociationUpdateRequest::default();
+    body.notification_uri = Some(policy_callback(ue, env));
+    body.guami = Some(env.config.guami);
+    npcf::UpdateAmPolicyAssociation { pol_asso_id: association.id().to_owned(), body }
+}
+
+/// Npcf_AMPolicyControl_Get: the whole policy of an association.
+pub(crate) fn read_policy(ue: &mut UeContext, env: &mut Env<'_>, association: &Uri) -> CallId {
+    let request = npcf::ReadAmPolicyAssociation { pol_asso_id: association.id().to_owned() };
+    ue.call(env, owner(association), request)
+}
+
 /// Npcf_AMPolicyControl_Delete.
 pub(crate) fn delete_policy(ue: &mut UeContext, env: &mut Env<'_>) {
     if let Some(policy) = ue.policy.take() {
         delete_association(env, &policy.uri);
+    }
+    end_transferred_policy(ue, env);
+}
+
+/// Ends an association that the AMF from which the context came has left to this one, if it did not go on with it: the PCF is notified
+/// that it is this AMF's, which [`undo`] then deletes.
+fn end_transferred_policy(ue: &mut UeContext, env: &mut Env<'_>) {
+    if let Some(policy) = ue.transferred_policy.take().filter(|policy| policy.is_taken) {
+        let request = policy_relocation(ue, env, &policy.uri);
+        env.call_without_reply(owner(&policy.uri), request);
     }
 }
 
@@ -317,20 +362,35 @@ pub(crate) fn announce_deactivated(ue: &mut UeContext, env: &mut Env<'_>, id: u8
     notify_smf(ue, env, id, nsmf::SmContextUpdateData { up_cnx_state, ..serving });
 }
 
-/// This AMF serves the UE of a session.
+/// This AMF serves the UE of a session. Where the UE is in relation to a LADN, only the former AMF has said.
 fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpdateData {
     nsmf::SmContextUpdateData {
         serving_nf_id: Some(env.config.identity.instance_id),
         guami: Some(env.config.guami),
         sm_context_status_uri: Some(status_callback(ue, env, id)),
+        presence_in_ladn: presence_in_ladn(ue, env, id),
         ..Default::default()
     }
 }
 
-/// Whether the UE is in the service area of a session's LADN.
-pub(crate) fn report_presence(ue: &mut UeContext, env: &mut Env<'_>, id: u8, presence: PresenceState) {
-    let presence_in_ladn = Some(presence);
-    notify_smf(ue, env, id, nsmf::SmContextUpdateData { presence_in_ladn, ..Default::default() });
+fn presence_in_ladn(ue: &UeContext, env: &Env<'_>, id: u8) -> Option<PresenceState> {
+    ladn::presence(ue, env.config, &ue.session(id)?.dnn)
+}
+
+/// Reports whether the UE is in the service area of a session's LADN. One such report at a time is pending: if the UE moves meanwhile, another
+/// one follows its answer. It supersedes no report of the user plane, which the SMF still lacks if it does not answer.
+pub(crate) fn report_presence(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let presence_in_ladn = presence_in_ladn(ue, env, id);
+    if presence_in_ladn.is_some() && ue.session(id).is_some_and(|session| !session.reports_presence()) {
+        notify_smf(ue, env, id, nsmf::SmContextUpdateData { presence_in_ladn, ..Default::default() });
+    }
+}
+
+/// The SMF has answered that report, or refused it: the UE may have moved since.
+pub(crate) fn presence_reported(ue: &mut UeContext, env: &mut Env<'_>, id: u8, reported: &PresenceState) {
+    if presence_in_ladn(ue, env, id).is_some_and(|presence| presence != *reported) {
+        report_presence(ue, env, id);
+    }
 }
 
 /// Sends the SMF a report, which is retransmitted if the SMF does not answer.
@@ -345,14 +405,23 @@ pub(crate) fn retransmit_report(
     env: &mut Env<'_>,
     id: u8,
     call: CallId,
-    body: nsmf::SmContextUpdateData,
+    mut body: nsmf::SmContextUpdateData,
 ) {
     let most = env.config.max_retransmissions;
-    let Some(session) = ue.session_mut(id).filter(|session| session.last_call == call) else { return };
-    if session.unheard < most {
-        session.unheard += 1;
-        notify_smf(ue, env, id, body);
+    let is_presence = body.is_presence_report();
+    let is_latest = |session: &&mut PduSession| is_presence || session.last_call == call;
+    let Some(session) = ue.session_mut(id).filter(is_latest) else { return };
+    if session.unheard >= most {
+        return;
     }
+    session.unheard += 1;
+    if is_presence {
+        return report_presence(ue, env, id);
+    }
+    if body.presence_in_ladn.is_some() {
+        body.presence_in_ladn = presence_in_ladn(ue, env, id);
+    }
+    notify_smf(ue, env, id, body);
 }
 
 /// Nsmf_PDUSession_UpdateSMContext; `None` if the session has no SM context yet.
@@ -382,8 +451,8 @@ fn update_and_note(
             let before = session.last_call;
             let call = update(ue, env, id, body);
             if let (Some(session), Some(call)) = (ue.session_mut(id), call) {
-                if matches!(purpose, SessionCall::Forward(_)) {
-                    // A message of the UE supersedes no report of the user plane, which the SMF still lacks if it does not answer.
+                if !purpose.is_about_user_plane() {
+                    // It supersedes no report of the user plane, which the SMF still lacks if it does not answer.
                     session.last_call = before;
                 }
                 session.calls.push((call, purpose));
@@ -401,7 +470,12 @@ pub(crate) fn sm_context_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, 
     // The SMF gets the gNB's tunnel, and a document without the SM context is that of no session.
     ue.must_store |= !held.is_empty();
     for (body, purpose) in held {
-        update_and_note(ue, env, id, body, purpose);
+        if body.is_presence_report() {
+            // The UE may have moved since.
+            report_presence(ue, env, id);
+        } else {
+            update_and_note(ue, env, id, body, purpose);
+        }
     }
 }
 
@@ -614,6 +688,24 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
         n2::release_resources(ue, env, id);
     }
     if env.stores_ues && session.sm_context.is_some() {
+        ue.released_sessions.push(session);
+    }
+}
+
+/// Ends a session that another AMF has passed on, and that this one does not take, in one request, which the SMF accepts from this AMF (TS 29.502
+/// 5.2.2.3.12).
+pub(crate) fn release_passed_on(ue: &mut UeContext, env: &mut Env<'_>, session: PduSession) {
+    let Some(context) = &session.sm_context else { return };
+    let body = nsmf::SmContextUpdateData {
+        serving_nf_id: Some(env.config.identity.instance_id),
+        guami: Some(env.config.guami),
+        release: Some(true),
+        cause: Some(nsmf::SmContextCause::RelDueToSliceNotAvailable),
+        ..Default::default()
+    };
+    let sm_context_ref = context.id().to_owned();
+    env.call_without_reply(owner(context), nsmf::UpdateSmContext { sm_context_ref, body });
+    if env.stores_ues {
         ue.released_sessions.push(session);
     }
 }

@@ -90,6 +90,8 @@ pub(crate) struct UeContext {
     pub slices: Slices,
     /// The AM policy association.
     pub policy: Option<AmPolicy>,
+    /// That of the AMF from which the context came, until this AMF goes on with it.
+    pub transferred_policy: Option<Box<TransferredPolicy>>,
     /// PDU sessions, at most 15.
     pub sessions: Vec<PduSession>,
     /// N1 and N2 messages queued until the UE is reachable.
@@ -176,12 +178,21 @@ pub(crate) struct AmPolicy {
     pub ue_ambr: Option<Ambr>,
 }
 
+/// An AM policy association of the AMF from which the UE's context came (TS 23.502 4.2.2.2.2 step 15).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TransferredPolicy {
+    pub uri: Uri,
+    /// Whether that AMF was notified that this one takes it: before, it is that AMF's.
+    pub is_taken: bool,
+}
+
 /// Identifies one SBI call of a UE: the step of its [`Tag`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallId(pub u32);
 
 pack_enum!(RmState { 0 => Deregistered, 1 => Registered });
 pack_struct!(AmPolicy { uri, rfsp, ue_ambr });
+pack_struct!(TransferredPolicy { uri, is_taken });
 
 impl Pack for CallId {
     fn pack(&self, writer: &mut Writer<'_>) {
@@ -312,6 +323,7 @@ impl UeContext {
             registered_in_udm: false,
             slices: Slices::default(),
             policy: None,
+            transferred_policy: None,
             sessions: Vec::new(),
             undelivered: Vec::new(),
             returned: Vec::new(),
@@ -365,7 +377,10 @@ impl UeContext {
         let offered = self.offered.as_mut().filter(|offered| !offered.is_outdated())?;
         let checked = offered.nas.unprotect(pdu).ok()?;
         self.security = self.offered.take().map(|offered| *offered);
-        self.outdated = None;
+        if self.outdated.take().is_some() {
+            // A repeated message may have told it: no SMF knows it.
+            self.location = None;
+        }
         Some(checked)
     }
 
@@ -385,6 +400,13 @@ impl UeContext {
 
     pub fn is_registered(&self) -> bool {
         self.rm == RmState::Registered
+    }
+
+    /// The UE counts as an unauthenticated one no longer.
+    pub fn leave_half_open(&mut self, env: &mut Env<'_>) {
+        if let Some(place) = self.half_open.take() {
+            env.half_open.remove(place);
+        }
     }
 
     /// Whether a request of the UE to another NF is pending: its transaction is not over.

@@ -39,7 +39,7 @@ use super::security::SecurityContext;
 use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
-use crate::kit::{Context, GnbHandle, Handles, Key, Nf, UNPLACED};
+use crate::kit::{Context, GnbHandle, Handles, Key, Nf, TnlaBinding, UNPLACED};
 use pith_sbi::common::DateTime;
 use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
 use std::net::IpAddr;
@@ -48,20 +48,20 @@ const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
 const SECURITY: Section = Section { id: 2, name: "security", version: 1 };
 const REGISTRATION: Section = Section { id: 3, name: "registration", version: 1 };
 const SESSIONS: Section = Section { id: 4, name: "sessions", version: 1 };
-const PROCEDURE: Section = Section { id: 5, name: "procedure", version: 1 };
+const PROCEDURE: Section = Section { id: 5, name: "procedure", version: 2 };
 const CONNECTION: Section = Section { id: 6, name: "connection", version: 1 };
 const UNDELIVERED: Section = Section { id: 7, name: "undelivered messages", version: 1 };
 const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
 const MOBILITY: Section = Section { id: 9, name: "mobility", version: 2 };
 const GNB: Section = Section { id: 10, name: "gNB", version: 1 };
 
-const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
+pub(super) const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
 const OFFERED: Section = Section { id: 12, name: "offered security context", version: 1 };
 const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", version: 1 };
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
-const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 1 };
+const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 2 };
 const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
-const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 1 };
+const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 2 };
 const VOICE: Section = Section { id: 18, name: "IMS voice", version: 1 };
 
 /// The sections of a retained security context.
@@ -162,7 +162,8 @@ pub(super) struct StoredConnection {
     pub ran_id: RanUeNgapId,
     /// Global RAN Node ID.
     pub gnb: std::sync::Arc<str>,
-    pub stream: u16,
+    /// In a document only the stream.
+    pub binding: TnlaBinding,
     pub context: RanContext,
     pub queued: Vec<Vec<u8>>,
 }
@@ -170,12 +171,12 @@ pub(super) struct StoredConnection {
 impl StoredConnection {
     /// The connection of a UE at a gNB with that handle.
     pub fn into_connection(self, gnb: GnbHandle, ue: Key) -> NgConnection {
-        let Self { id, ran_id, gnb: _, stream, context, queued } = self;
-        NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, left: None, releasing: None }
+        let Self { id, ran_id, gnb: _, binding, context, queued } = self;
+        NgConnection { id, ran_id, gnb, binding, ue: Some(ue), context, queued, left: None, releasing: None }
     }
 }
 
-pack_struct!(StoredConnection { id, ran_id, gnb, stream, context, queued });
+pack_struct!(StoredConnection { id, ran_id, gnb, binding, context, queued });
 
 /// A context that was unpacked, without the entries that it needs in the tables.
 pub(super) struct Unpacked {
@@ -295,6 +296,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         registered_in_udm,
         slices,
         policy,
+        transferred_policy,
         sessions,
         undelivered,
         returned,
@@ -353,6 +355,10 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
             slices.pack(writer);
             policy.pack(writer);
             transferred_to.pack(writer);
+            // Earlier versions read contexts without it.
+            if let Some(policy) = transferred_policy {
+                policy.pack(writer);
+            }
         }
         SESSIONS => sessions.pack(writer),
         PROCEDURE => {
@@ -364,12 +370,20 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
         TRACE => trace.pack(writer),
-        REALLOCATION => reallocation.pack(writer),
+        REALLOCATION => {
+            reallocation.pack(writer);
+            if let Some(origin) = reallocation.as_ref().and_then(|it| it.origin.as_ref()) {
+                origin.sessions.pack(writer);
+            }
+        }
         VOICE => voice.pack(writer),
         RETURNED => returned.pack(writer),
         EMERGENCY => {
             emergency.pack(writer);
             arrival.pack(writer);
+            if let Some(arrival) = arrival {
+                arrival.derived_with.pack(writer);
+            }
         }
         UNDELIVERED => undelivered.pack(writer),
         MOBILITY => {
@@ -387,12 +401,12 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
 }
 
 fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_>) {
-    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, left: _, releasing: _ } =
+    let NgConnection { id, ran_id, gnb: _, binding, ue: _, context, queued, left: _, releasing: _ } =
         connection;
     id.pack(writer);
     ran_id.pack(writer);
     writer.counted(gnb.as_bytes());
-    stream.pack(writer);
+    binding.pack(writer);
     context.pack(writer);
     queued.pack(writer);
 }
@@ -475,10 +489,14 @@ fn read(
             ue.slices = Pack::unpack(reader)?;
             ue.policy = Pack::unpack(reader)?;
             ue.transferred_to = Pack::unpack(reader)?;
+            if !reader.is_at_end() {
+                ue.transferred_policy = Some(Pack::unpack(reader)?);
+            }
         }
         SESSIONS => ue.sessions = Pack::unpack(reader)?,
         PROCEDURE => {
             ue.procedure = Pack::unpack(reader)?;
+            // Documents of version 1 do not have it, apart from some that were written before there was a second version.
             if !reader.is_at_end() {
                 ue.in_progress = Some(Pack::unpack(reader)?);
             }
@@ -486,12 +504,21 @@ fn read(
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
         TRACE => ue.trace = Pack::unpack(reader)?,
-        REALLOCATION => ue.reallocation = Pack::unpack(reader)?,
+        REALLOCATION => {
+            ue.reallocation = Pack::unpack(reader)?;
+            let origin = ue.reallocation.as_mut().and_then(|it| it.origin.as_mut());
+            if let Some(origin) = origin.filter(|_| version > 1) {
+                origin.sessions = Pack::unpack(reader)?;
+            }
+        }
         VOICE => ue.voice = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;
             ue.arrival = Pack::unpack(reader)?;
+            if let Some(arrival) = ue.arrival.as_mut().filter(|_| version > 1) {
+                arrival.derived_with = Pack::unpack(reader)?;
+            }
         }
         UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
         MOBILITY => {
@@ -531,9 +558,9 @@ impl super::Amf {
         (loaded.connection, loaded.half_open) = (ue.connection, ue.half_open.take());
         (loaded.must_store, loaded.must_store_at_once) = (ue.must_store, ue.must_store_at_once);
         if let (Some(connection), Some(stored)) = (connection, stored) {
-            let StoredConnection { id, ran_id, gnb, stream, context, queued } = stored;
+            let StoredConnection { id, ran_id, gnb, binding, context, queued } = stored;
             assert_eq!(gnbs.gnb(&gnb), Some(connection.gnb), "the gNB of {}", ue.name());
-            (connection.id, connection.ran_id, connection.stream) = (id, ran_id, stream);
+            (connection.id, connection.ran_id, connection.binding.stream) = (id, ran_id, binding.stream);
             (connection.context, connection.queued) = (context, queued);
         }
         *ue = loaded;
@@ -579,13 +606,13 @@ impl super::Amf {
         }
         let Unpacked { ue, connection, .. } = unpack(octets, UNNAMED, names)?;
         let connection = connection.and_then(|it| {
-            let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;
+            let StoredConnection { id, ran_id, gnb, binding, context, queued } = it;
             let gnb = names.gnb(&gnb)?;
             Some(NgConnection {
                 id,
                 ran_id,
                 gnb,
-                stream,
+                binding,
                 ue: None,
                 context,
                 queued,

@@ -34,8 +34,8 @@ impl UeContext {
     }
 
     /// Notes the service request that the procedure answers.
-    pub fn note_service_request(&mut self, request: &ServiceRequest) {
-        self.in_progress().request = Some(digest(request.clone()));
+    pub fn note_service_request(&mut self, request: ServiceRequest) {
+        self.in_progress().request = Some(digest(request));
     }
 
     /// Whether the request, or the complete one in its NAS message container, is the one in progress.

@@ -1,7 +1,8 @@
 //! Local area data networks (TS 23.501 5.6.5; TS 24.501 5.5.1.2.4, 5.4.4.3): data networks that are available in some tracking areas only.
 //!
 //! UEs get the areas with REGISTRATION ACCEPT and CONFIGURATION UPDATE COMMAND. The AMF informs the SMF of a session whether the UE is in the
-//! area when the session is requested, and when the UE enters or leaves the area; the SMF decides about the session.
+//! area when the session is requested, when the UE enters or leaves the area, and when another AMF has served the UE before; the SMF decides
+//! about the session.
 
 use super::config::AmfConfig;
 use super::consumer;
@@ -45,9 +46,10 @@ pub(super) fn information(
     (!list.is_empty()).then_some(LadnInformation(list))
 }
 
-/// Whether the UE is in the service area; `None` if the data network is no LADN.
+/// Whether the UE is in the service area; `None` if the data network is no LADN, or if it is not proven where the UE is: anyone may have repeated
+/// a message of a UE with an outdated security context.
 pub(super) fn presence(ue: &UeContext, config: &AmfConfig, dnn: &Dnn) -> Option<PresenceState> {
-    let ladn = config.ladns.iter().find(|ladn| ladn.dnn == *dnn)?;
+    let ladn = config.ladns.iter().filter(|_| ue.outdated.is_none()).find(|ladn| ladn.dnn == *dnn)?;
     Some(match ue.location {
         Some(location) if ladn.tais.contains(&location.tai) => PresenceState::InArea,
         Some(_) => PresenceState::OutOfArea,
@@ -72,8 +74,16 @@ pub(super) fn note_location(ue: &mut UeContext, config: &AmfConfig, location: Op
 }
 
 fn presences(ue: &UeContext, config: &AmfConfig) -> Vec<(u8, Option<PresenceState>)> {
-    let sessions = ue.sessions.iter().filter(|session| session.sm_context.is_some());
-    sessions.map(|session| (session.id, presence(ue, config, &session.dnn))).collect()
+    ue.sessions.iter().map(|session| (session.id, presence(ue, config, &session.dnn))).collect()
+}
+
+/// The UE has proven that it is where its gNB says: reports what was not reported before.
+pub(super) fn report_all(ue: &mut UeContext, env: &mut Env<'_>) {
+    if env.config.ladns.is_empty() {
+        return;
+    }
+    let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
+    ids.into_iter().for_each(|id| consumer::report_presence(ue, env, id));
 }
 
 impl Moved {
@@ -81,8 +91,8 @@ impl Moved {
     pub fn report(self, ue: &mut UeContext, env: &mut Env<'_>) {
         for (id, before) in self.0 {
             let after = ue.session(id).and_then(|session| presence(ue, env.config, &session.dnn));
-            if let Some(presence) = after.filter(|after| before.as_ref() != Some(after)) {
-                consumer::report_presence(ue, env, id, presence);
+            if after.is_some() && after != before {
+                consumer::report_presence(ue, env, id);
             }
         }
     }

@@ -321,9 +321,7 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.stop_all(env);
     delivery::fail_all(ue, env);
     consumer::release_all(ue, env);
-    if let Some(place) = ue.half_open.take() {
-        env.half_open.remove(place);
-    }
+    ue.leave_half_open(env);
     retain_security(ue, env);
     if let Some(identity) = ue.identity() {
         env.index.free(&identity, ue.key);
@@ -359,13 +357,14 @@ fn retain_security(ue: &mut UeContext, env: &mut Env<'_>) {
 impl NetworkFunction for Amf {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
-            Input::N2(N2Input::Pdu { gnb, stream, pdu }) => {
-                self.ngap_pdu(now, n2::N2Origin { gnb, stream }, &pdu, out);
+            Input::N2(N2Input::Pdu { gnb, binding, pdu }) => {
+                self.ngap_pdu(now, n2::N2Origin { gnb, binding }, &pdu, out);
             }
             Input::N2(N2Input::GnbUp { gnb, info }) => self.gnb_up(gnb, info),
             Input::N2(N2Input::NgSetup { gnb, retains_ues }) => self.ng_setup(now, gnb, retains_ues, out),
             Input::N2(N2Input::GnbDown { gnb }) => self.gnb_down(now, gnb, out),
             Input::N2(N2Input::Reset { gnb, ues }) => self.reset(now, gnb, ues, out),
+            Input::N2(N2Input::ReleaseBindings { gnb, tnla }) => self.release_bindings(gnb, tnla, out),
             // For the shard.
             Input::N2(N2Input::Held { .. } | N2Input::GiveUp { .. }) => {}
             Input::Request { reply, request } => self.serve(now, reply, request, out),
@@ -613,7 +612,12 @@ impl NetworkFunction for Amf {
                 out.n2(N2Effect::Capacity(*capacity));
                 list.push(serde_json::json!({ "relativeCapacity": capacity }));
             }
-            Order::Branch { .. }
+            Order::Endpoint { address, weight } if self.shared.config.endpoints.contains(address) => {
+                out.n2(N2Effect::Endpoint { address: *address, weight: *weight });
+                list.push(serde_json::json!({ "address": address, "weight": weight }));
+            }
+            Order::Endpoint { .. }
+            | Order::Branch { .. }
             | Order::Unbranch { .. }
             | Order::AddRule { .. }
             | Order::RemoveRule { .. }

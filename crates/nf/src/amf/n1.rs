@@ -185,6 +185,10 @@ fn decode(plain: &[u8]) -> Result<GmmMessage, Refusal> {
 /// Dispatches a message to the procedure that it starts or continues.
 pub(crate) fn dispatch(ue: &mut UeContext, env: &mut Env<'_>, uplink: Uplink) -> NasOutcome {
     let Uplink { message, verified } = uplink;
+    if verified.is_some() {
+        // It has the keys that another AMF has passed on, if it was not authenticated here.
+        ue.leave_half_open(env);
+    }
     match message {
         GmmMessage::RegistrationRequest(request) => registration::begin(ue, env, request, verified),
         GmmMessage::ServiceRequest(request) => service_request::begin(ue, env, *request, verified),

@@ -20,7 +20,7 @@ use super::retained::PassedUe;
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_struct};
 use crate::kit::{
     Duration, GnbHandle, Handles, Instant, Key, Level, MovedConnection, Nf, Outbox, PassedContext,
-    PassedPart, Timer, UNPLACED, WallClock,
+    PassedPart, Timer, TnlaBinding, UNPLACED, WallClock,
 };
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_types::{AmfUeNgapId, BlockId, ContextId, FiveGTmsi, RanUeNgapId};
@@ -48,7 +48,7 @@ struct PassedConnection {
     id: AmfUeNgapId,
     ran_id: RanUeNgapId,
     gnb: u64,
-    stream: u16,
+    binding: TnlaBinding,
     context: RanContext,
     queued: Vec<Vec<u8>>,
     /// The gNB that the UE has left, and its id there; both or none.
@@ -66,7 +66,7 @@ struct Rest {
 }
 
 pack_struct!(Entry { id, connection, tmsis, is_of_identity, is_half_open });
-pack_struct!(PassedConnection { id, ran_id, gnb, stream, context, queued, left_gnb, left_ran_id });
+pack_struct!(PassedConnection { id, ran_id, gnb, binding, context, queued, left_gnb, left_ran_id });
 pack_struct!(Rest { entries, connections, retained });
 
 impl Rest {
@@ -83,9 +83,10 @@ impl Rest {
 
 impl PassedConnection {
     fn of(connection: NgConnection) -> Self {
-        let NgConnection { id, ran_id, gnb, stream, ue: _, context, queued, releasing: _, left } = connection;
+        let NgConnection { id, ran_id, gnb, binding, ue: _, context, queued, releasing: _, left } =
+            connection;
         let (left_gnb, left_ran_id) = left.map(|(gnb, ran_id)| (gnb.0, ran_id)).unzip();
-        Self { id, ran_id, gnb: gnb.0, stream, context, queued, left_gnb, left_ran_id }
+        Self { id, ran_id, gnb: gnb.0, binding, context, queued, left_gnb, left_ran_id }
     }
 }
 
@@ -309,7 +310,7 @@ impl Amf {
         passed: PassedConnection,
         out: &mut Outbox,
     ) -> Option<Key> {
-        let PassedConnection { id, ran_id, gnb, stream, context, queued, left_gnb, left_ran_id } = passed;
+        let PassedConnection { id, ran_id, gnb, binding, context, queued, left_gnb, left_ran_id } = passed;
         let left = left_gnb.map(GnbHandle).zip(left_ran_id);
         let gnb = GnbHandle(gnb);
         let connections = &mut self.shared.connections;
@@ -317,7 +318,7 @@ impl Amf {
             id,
             ran_id,
             gnb,
-            stream,
+            binding,
             ue,
             context,
             queued,

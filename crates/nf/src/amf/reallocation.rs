@@ -5,9 +5,10 @@
 //! AMFs that name each other.
 
 use super::context::UeContext;
+use super::session::PduSession;
 use super::slices::{self, Slices};
 use super::subscription::Subscription;
-use crate::kit::document::pack_struct;
+use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_struct};
 use pith_nas::ie::SnssaiRejection;
 use pith_nas::{TemporaryIdentity, peek_temporary_identity};
 use pith_ngap::{AmfInformationReroute, InitialUeMessage};
@@ -26,25 +27,29 @@ const MOST_CONFIGURED: usize = slices::MOST_CONFIGURED;
 const MOST: usize = 8;
 
 /// The part of a UE's context that belongs to a re-allocation.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Reallocation {
     /// The INITIAL UE MESSAGE as received, for REROUTE NAS REQUEST: while the UE was sent nothing, as it would discard what an AMF sends
     /// without its security context (TS 24.501 4.4.4.2).
     pub initial: Vec<u8>,
-    /// The NAS message that this AMF has verified and had the gNB reroute: the target AMF may request the UE's context with it, once.
+    /// The NAS message that this AMF has verified and had the gNB reroute: the target AMF may request the UE's context with it, once, while
+    /// [`Timer::ReroutedMessage`](crate::kit::Timer) runs.
     pub rerouted: Vec<u8>,
     /// Another AMF has passed the UE on to this one.
     pub origin: Option<Origin>,
 }
 
 /// What the initial AMF has sent with a UE.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Origin {
     /// What its NSSF says about the slices; without allowed ones if it did not send that.
     pub nssf: NssfSlices,
     /// The initial AMF's name, for the gNB that has the UE's connection with that AMF (Old AMF, TS 38.413 8.3.1.2, 8.6.2.2): until the
     /// gNB has sent something to this one.
     pub old_amf: Option<Arc<str>>,
+    /// Sessions that the initial AMF has sent: until the UE is verified here they are that AMF's. `None`: it has sent no context, or they were
+    /// taken.
+    pub sessions: Option<Vec<PduSession>>,
 }
 
 /// What an NSSF says about a UE's slices.
@@ -57,7 +62,19 @@ pub(crate) struct NssfSlices {
 }
 
 pack_struct!(Reallocation { initial, rerouted, origin });
-pack_struct!(Origin { nssf, old_amf });
+
+/// Without the sessions, which follow in the section.
+impl Pack for Origin {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { nssf, old_amf, sessions: _ } = self;
+        nssf.pack(writer);
+        old_amf.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        Ok(Self { nssf: Pack::unpack(reader)?, old_amf: Pack::unpack(reader)?, sessions: None })
+    }
+}
 pack_struct!(NssfSlices { allowed, configured, rejected_in_plmn, rejected_in_ta });
 
 fn at_most(most: usize, slices: impl IntoIterator<Item = Snssai>) -> Vec<Snssai> {
@@ -138,11 +155,15 @@ impl NssfSlices {
 }
 
 impl Reallocation {
+    fn is_empty(&self) -> bool {
+        self.initial.is_empty() && self.rerouted.is_empty() && self.origin.is_none()
+    }
+
     /// Of an INITIAL UE MESSAGE. It is kept if it is the first message of a UE with a 5G-GUTI, which may be verified without authentication.
     pub fn of_initial(message: &InitialUeMessage, pdu: &[u8]) -> Option<Box<Self>> {
         if message.amf_set_id.is_some() {
             let nssf = NssfSlices::of_ngap(message.allowed_nssai.clone(), message.reroute.clone());
-            let origin = Some(Origin { nssf, old_amf: None });
+            let origin = Some(Origin { nssf, ..Origin::default() });
             return Some(Box::new(Self { origin, ..Self::default() }));
         }
         let has_guti =
@@ -157,7 +178,12 @@ impl UeContext {
         if let Some(reallocation) = &mut self.reallocation {
             reallocation.initial = Vec::new();
         }
-        self.reallocation.take_if(|it| **it == Reallocation::default());
+        self.reallocation.take_if(|it| it.is_empty());
+    }
+
+    /// The sessions that another AMF has passed on with the UE, which is verified now; `None`: none was to be taken.
+    pub fn take_passed_on_sessions(&mut self) -> Option<Vec<PduSession>> {
+        self.reallocation.as_mut()?.origin.as_mut()?.sessions.take()
     }
 
     /// Old AMF, for the first messages to the gNB.

@@ -464,6 +464,8 @@ impl Amf {
                     .collect();
                 for id in remote {
                     consumer::deactivate(ue, env, id);
+                    // A report may be lost with the former run, too.
+                    consumer::report_presence(ue, env, id);
                 }
                 ue_context_release::on_idle(ue, env);
             });
@@ -518,6 +520,7 @@ pub(super) fn pack_released(
     let sessions = std::mem::replace(&mut ue.sessions, sessions);
     let identities =
         (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take(), ue.offered.take());
+    let transferred_policy = ue.transferred_policy.take();
     let resources = (ue.policy.take(), ue.sdm_subscription.take(), std::mem::take(&mut ue.registered_in_udm));
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
@@ -525,13 +528,16 @@ pub(super) fn pack_released(
     ue.sessions = sessions;
     (ue.guti, ue.old_guti, ue.security, ue.outdated, ue.offered) = identities;
     (ue.policy, ue.sdm_subscription, ue.registered_in_udm) = resources;
+    ue.transferred_policy = transferred_policy;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
     Some(Released { document: document?, leaves })
 }
 
 /// Whether a UE has resources at other NFs.
 fn has_resources(ue: &UeContext) -> bool {
-    !ue.sessions.is_empty() || ue.policy.is_some() || ue.sdm_subscription.is_some() || ue.registered_in_udm
+    let has_policy =
+        ue.policy.is_some() || ue.transferred_policy.as_ref().is_some_and(|policy| policy.is_taken);
+    !ue.sessions.is_empty() || has_policy || ue.sdm_subscription.is_some() || ue.registered_in_udm
 }
 
 /// Whether a procedure of the UE or of a session goes on: it waits for UE or gNB.
@@ -561,6 +567,7 @@ fn next_count(ue: &UeContext) -> Option<u32> {
 
 /// Ends the procedure of a document, with what is known of its result.
 pub(super) fn end_procedure(ue: &mut UeContext) {
+    ue.in_progress = None;
     match std::mem::take(&mut ue.procedure) {
         // The network has ended the registration.
         Procedure::AwaitingDeregistrationAccept(_) => ue.rm = RmState::Deregistered,
@@ -601,7 +608,7 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tr
     subscription_change::repeat(ue);
     ue.timers.clear();
     ue.initial = Initial::default();
-    ue.reallocation.take_if(|it| it.rerouted.is_empty());
+    ue.reallocation = None;
     let own = &config.identity.api_root;
     ue.sessions.retain(|session| session.sm_context.is_some());
     for session in &mut ue.sessions {

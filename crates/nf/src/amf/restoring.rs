@@ -53,6 +53,10 @@ impl Amf {
             Request::RegistrationStatusUpdate(request) => &request.ue_context_id,
             Request::CreateUeContext(request) => &request.ue_context_id,
             Request::ReleaseUeContext(request) => &request.ue_context_id,
+            // Whether the subscriber is registered here decides.
+            Request::N1MessageNotify(_) => {
+                return self.context_of_request(request).map_or(Needs::All, |id| Needs::Block(id.block));
+            }
             _ => return self.context_of_request(request).map_or(Needs::Nothing, |id| Needs::Block(id.block)),
         };
         if let Some(tmsi) = self.tmsi_of(named) {

@@ -91,7 +91,7 @@ pub(crate) enum SessionCall {
     Create(Bytes),
     /// Forward a 5GSM message of the UE; on failure it is returned to the UE.
     Forward(Bytes),
-    /// Report the gNB's answer, or the loss of the user plane; retransmitted if the SMF does not answer.
+    /// Report the gNB's answer, the loss of the user plane, or where the UE is; retransmitted if the SMF does not answer.
     Report(Box<SmContextUpdateData>),
 }
 
@@ -120,9 +120,22 @@ pack_enum!(UserPlane {
 pack_enum!(SessionCall { 0 => Create(message), 1 => Forward(message), 2 => Report(body) });
 
 impl SessionCall {
-    /// Whether it is a report of the user plane.
+    /// Whether it is a report of the user plane, or of the UE's presence in a LADN.
     pub const fn is_report(&self) -> bool {
         matches!(self, Self::Report(_))
+    }
+
+    /// Whether a later request of the kind supersedes it.
+    pub fn is_about_user_plane(&self) -> bool {
+        match self {
+            Self::Create(_) => true,
+            Self::Forward(_) => false,
+            Self::Report(body) => !body.is_presence_report(),
+        }
+    }
+
+    fn is_presence_report(&self) -> bool {
+        matches!(self, Self::Report(body) if body.is_presence_report())
     }
 }
 
@@ -177,6 +190,12 @@ impl PduSession {
             held: Vec::new(),
             held_setup: None,
         }
+    }
+
+    /// Whether the SMF has not answered a report of the UE's presence in its LADN, or does not have it yet.
+    pub fn reports_presence(&self) -> bool {
+        self.calls.iter().any(|(_, call)| call.is_presence_report())
+            || self.held.iter().any(|(_, call)| call.is_presence_report())
     }
 
     /// Whether the SMF has not yet acknowledged the gNB's result of a setup: the SMF may repeat its request.

@@ -6,8 +6,8 @@ use super::reselection;
 use crate::kit::{Duration, Instant, Nf, Selection, Target};
 use foldhash::fast::FixedState;
 use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
-use pith_sbi::nnrf_nfmanagement::{NfProfile, UriScheme};
-use pith_sbi::{ApiRoot, NfInstanceId, NfType, Reply, Request, Response, ServiceName, Uri};
+use pith_sbi::nnrf_nfmanagement::{NfProfile, NfService, UriScheme};
+use pith_sbi::{ApiRoot, NfInstanceId, NfType, Reply, Request, Response, Scheme, ServiceName, Uri};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -211,7 +211,7 @@ impl Cache {
                 let candidates = result.nf_instances.iter().filter_map(|p| candidate(p, &question));
                 let candidates = candidates.filter(is_wanted).collect();
                 if question.is_registration {
-                    self.note_registration_callbacks(&result.nf_instances);
+                    self.note_registration_callbacks(&result.nf_instances, &question);
                 }
                 Answer { candidates, until: now + validity }
             }
@@ -236,12 +236,13 @@ impl Cache {
     }
 
     /// Notes where these AMFs receive registrations of other AMFs.
-    fn note_registration_callbacks(&mut self, profiles: &[NfProfile]) {
+    fn note_registration_callbacks(&mut self, profiles: &[NfProfile], question: &Query) {
         if self.registration_callbacks.len() >= LIMIT {
             self.registration_callbacks.clear();
         }
-        for uri in profiles.iter().filter_map(NfProfile::registration_callback) {
-            self.registration_callbacks.insert(Arc::clone(&uri.root), uri.clone());
+        let callback = |profile| registration_callback(profile, offered(profile, question)?);
+        for uri in profiles.iter().filter_map(callback) {
+            self.registration_callbacks.insert(Arc::clone(&uri.root), uri);
         }
     }
 
@@ -266,12 +267,27 @@ impl Cache {
     }
 }
 
-fn candidate(profile: &NfProfile, question: &Query) -> Option<Candidate> {
-    // An NF may offer a service in cleartext, too, for those that have nothing better.
+/// The service of an instance that a query is for. An NF may offer a service in cleartext, too, for those that have nothing better.
+fn offered<'a>(profile: &'a NfProfile, question: &Query) -> Option<&'a NfService> {
     let offered = profile.services().filter(|offered| offered.service_name == question.service);
-    let offered = offered.min_by_key(|offered| offered.scheme != UriScheme::Https)?;
+    offered.min_by_key(|offered| offered.scheme != UriScheme::Https)
+}
+
+/// Where an AMF receives registrations of other AMFs. They have keys, so a callback URI in cleartext does not replace TLS, which the service
+/// has; and an NF without TLS gets only services in cleartext. If the schemes differ, the callback is at the address of the service.
+fn registration_callback(profile: &NfProfile, offered: &NfService) -> Option<Uri> {
+    let callback = profile.registration_callback()?;
+    let is_cleartext = offered.scheme == UriScheme::Http;
+    if is_cleartext == (callback.root.scheme == Scheme::Http) {
+        return Some(callback.clone());
+    }
+    Some(Uri::new(&Arc::new(offered.api_root()?), &callback.path))
+}
+
+fn candidate(profile: &NfProfile, question: &Query) -> Option<Candidate> {
+    let offered = offered(profile, question)?;
     let root = if question.is_registration {
-        Arc::clone(&profile.registration_callback()?.root)
+        registration_callback(profile, offered)?.root
     } else {
         Arc::new(offered.api_root()?)
     };
@@ -355,5 +371,44 @@ mod tests {
         assert_eq!(cache.instance_at(&shared, &NfType::Udm).map(|it| it.id), Some(instance(1)));
         assert_eq!(cache.instance_at(&shared, &NfType::Amf).map(|it| it.id), Some(instance(2)));
         assert!(cache.instance_at(&root, &NfType::Udm).is_none());
+    }
+
+    /// The callback of an AMF's default notification subscription is used with the scheme of the service that was chosen: no keys go in
+    /// cleartext to an AMF with TLS, and an AMF without TLS gets none with https.
+    #[test]
+    fn a_registration_goes_to_the_callback_by_the_scheme_of_the_service() {
+        let question = Query {
+            requester: None,
+            nf_type: NfType::Amf,
+            service: ServiceName::NamfComm,
+            selection: Selection { amf_set: Some((3, 2)), is_other: true, ..Selection::default() },
+            instance: None,
+            is_registration: true,
+        };
+        let at = |scheme| {
+            let api_root = Arc::new(ApiRoot::new(scheme, "192.0.2.1:443"));
+            let identity = Identity { instance_id: instance(1), api_root, ..testing::identity() };
+            let plain = "192.0.2.1:80".parse().ok().filter(|_| scheme == Scheme::Https);
+            profile(Nf::Amf, &identity, &ProfileConfig { plain, ..ProfileConfig::default() })
+        };
+        let uri_of = |profile: NfProfile| {
+            let mut cache = Cache::default();
+            cache.asked.insert(1, PendingQuery { question: question.clone(), waiting: Vec::new() });
+            let reply = Ok(Response::SearchResult(Box::new(SearchResult::new(vec![profile]))));
+            cache.answered(Instant::default(), 1, reply, |_| false).unwrap();
+            let root = cache.choose(Instant::default(), &question, |_| 0).unwrap();
+            cache.registration_callback(&root).unwrap().to_string()
+        };
+        let path = "namf-callback/v1/n1-message/default";
+        let secure = format!("https://192.0.2.1:443/{path}");
+        assert_eq!(uri_of(at(Scheme::Https)), secure);
+        // As an NRF returns it to an NF without TLS.
+        let mut without_tls = at(Scheme::Https);
+        without_tls.nf_services.retain(|service| service.scheme == UriScheme::Http);
+        assert_eq!(uri_of(without_tls), format!("http://192.0.2.1:80/{path}"));
+        let mut weaker = at(Scheme::Https);
+        let subscriptions = &mut weaker.default_notification_subscriptions;
+        subscriptions[0].callback_uri = format!("http://192.0.2.9:80/{path}").parse().unwrap();
+        assert_eq!(uri_of(weaker), secure);
     }
 }

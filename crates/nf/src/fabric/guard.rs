@@ -268,8 +268,8 @@ mod tests {
     use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
     use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
     use pith_sbi::nnrf_nfmanagement::{
-        CreateSubscription, DeregisterNfInstance, IpEndPoint, NfService, NfServiceStatus, NfStatus,
-        RegisterNfInstance, SubscriptionData, UriScheme,
+        CreateSubscription, DefaultNotificationSubscription, DeregisterNfInstance, IpEndPoint, NfService,
+        NfServiceStatus, NfStatus, NotificationType, RegisterNfInstance, SubscriptionData, UriScheme,
     };
     use pith_sbi::npcf_ampolicycontrol::UpdateAmPolicyAssociation;
     use pith_sbi::nsmf_pdusession::NgRanTargetId;
@@ -478,5 +478,13 @@ mod tests {
             service.ip_end_points = vec![at];
             profile.nf_services.push(service);
         }));
+        // Other AMFs send keys there (TS 29.518 5.2.2.3.5).
+        fn with_callback(profile: &mut NfProfile, uri: &str) {
+            let uri: Uri = uri.parse().unwrap();
+            let subscription = DefaultNotificationSubscription::new(NotificationType::N1Messages, uri);
+            profile.default_notification_subscriptions.push(subscription);
+        }
+        assert!(profile(|it| with_callback(it, "https://192.0.2.1/namf-callback/v1/n1-message/default")));
+        assert!(!profile(|it| with_callback(it, "https://192.0.2.9/namf-callback/v1/n1-message/default")));
     }
 }

@@ -42,9 +42,11 @@ pub(super) enum Substitute {
     Discover(Query),
 }
 
-/// Whether a request may be sent to another member of a set: a notification, whose consumer is gone.
+/// Whether a request may be sent to another member of a set: a notification, whose consumer is gone. Not a registration that is passed on to an
+/// AMF: without an answer that AMF may have the UE, and another one would have it, too.
 pub(super) const fn may_be_reselected(request: &Request) -> bool {
-    request.target_uri().is_some() && !matches!(request, Request::NfStatusNotify(_))
+    request.target_uri().is_some()
+        && !matches!(request, Request::NfStatusNotify(_) | Request::N1MessageNotify(_))
 }
 
 impl Reselection {

@@ -192,7 +192,8 @@ fn may_be_repeated(request: &Request) -> bool {
             let body = &request.body;
             body.n1_sm_msg.is_none()
                 && (matches!(body.up_cnx_state, Some(UpCnxState::Activating | UpCnxState::Deactivated))
-                    || body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp))
+                    || body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp)
+                    || body.release == Some(true))
         }
         request => creates(request),
     }
@@ -217,6 +218,8 @@ const fn creates(request: &Request) -> bool {
 /// The resource of a request that later requests may concern too. A reference of an SM context is unique at its SMF.
 fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
     match request {
+        // It says nothing about the user plane, which a former request may deactivate.
+        Request::UpdateSmContext(request) if request.body.is_presence_report() => None,
         Request::UpdateSmContext(request) => Some(format!("{root}/{}", request.sm_context_ref)),
         Request::ReleaseSmContext(request) => Some(format!("{root}/{}", request.sm_context_ref)),
         // An AMF has one context of a UE that is being handed over: a late release would end the next handover.
@@ -338,6 +341,42 @@ mod tests {
         assert_eq!(pause, FIRST_PAUSE);
         assert!(matches!(kept.due_call(key), Some(DueCall::Send(Nf::Amf, again, ..)) if again == tag));
         assert_eq!(kept.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
+    }
+
+    /// Where the UE is has nothing to do with its user plane.
+    #[test]
+    fn a_report_of_presence_supersedes_no_deactivation() {
+        use pith_sbi::common::PresenceState;
+        let call = |body| {
+            let request = UpdateSmContext { sm_context_ref: "1".into(), body }.into();
+            Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request }
+        };
+        let mut kept = Retransmissions::default();
+        let up_cnx_state = Some(UpCnxState::Deactivated);
+        let tag = kept.note(&call(SmContextUpdateData { up_cnx_state, ..Default::default() }), &root());
+        let ReplyAction::RetryAfter(key, _) = kept.reply(tag, lost()) else { panic!() };
+        let presence_in_ladn = Some(PresenceState::OutOfArea);
+        let report = call(SmContextUpdateData { presence_in_ladn, ..Default::default() });
+        assert_eq!(kept.note(&report, &root()), GIVEN, "it is sent once");
+        assert!(matches!(kept.due_call(key), Some(DueCall::Send(Nf::Amf, again, ..)) if again == tag));
+    }
+
+    /// It has the UE's keys: without an answer its receiver may serve the UE.
+    #[test]
+    fn a_registration_that_is_passed_on_is_sent_to_one_amf_only() {
+        use pith_sbi::namf_communication as namf;
+        let message = namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, vec![0x7e_u8]);
+        let uri = pith_sbi::Uri::new(&root(), "/namf-callback/v1/n1-message/default");
+        let body = namf::N1MessageNotification::new(message);
+        let request = namf::N1MessageNotify { uri, body }.into();
+        let call = Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request };
+        let mut kept = Retransmissions::default();
+        let tag = kept.note(&call, &root());
+        assert_eq!(tag, GIVEN);
+        for problem in [Problem::timed_out(), Problem::not_reachable("gone"), Cause::NetworkFailure.into()] {
+            let lost: Reply = Err(problem.into());
+            assert_eq!(kept.reply(tag, lost.clone()), ReplyAction::Deliver(GIVEN, lost));
+        }
     }
 
     #[test]

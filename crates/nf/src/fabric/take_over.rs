@@ -21,7 +21,7 @@ use super::passage::{FormerKeys, MoveError};
 use super::{Portion, Shard, ShardEffect, ShardInput};
 use crate::kit::{
     Caller, Fate, GnbHandle, GnbInfo, Input, N2Input, N4Error, N4Input, N4Transaction, Nf, PassedBlock,
-    SetInstances, StoredKey, Tag, Tracking, UpfHandle, UpfInfo,
+    SetInstances, StoredKey, Tag, TnlaBinding, Tracking, UpfHandle, UpfInfo,
 };
 use bytes::Bytes;
 use pith_pfcp::Message;
@@ -58,7 +58,7 @@ const CALM: u32 = 10_000;
 enum KeptInput {
     Pdu {
         gnb: GnbHandle,
-        stream: u16,
+        binding: TnlaBinding,
         pdu: Bytes,
     },
     /// NG RESET, which the gateway has acknowledged.
@@ -105,8 +105,8 @@ impl KeptInput {
         let (of_gnbs, of_upfs) = (keeps != Keeps::Nothing, keeps == Keeps::All);
         let has_passed = |tag: &Tag| shard.former_context(Nf::Smf, *tag).is_some();
         match input {
-            ShardInput::N2(N2Input::Pdu { gnb, stream, pdu }) if of_gnbs => {
-                Some(Self::Pdu { gnb: *gnb, stream: *stream, pdu: pdu.clone() })
+            ShardInput::N2(N2Input::Pdu { gnb, binding, pdu }) if of_gnbs => {
+                Some(Self::Pdu { gnb: *gnb, binding: *binding, pdu: pdu.clone() })
             }
             ShardInput::N2(reset @ N2Input::Reset { .. }) if of_gnbs => {
                 Some(Self::Reset(Box::new(reset.clone())))
@@ -149,7 +149,7 @@ impl KeptInput {
 
     fn into_input(self) -> ShardInput {
         match self {
-            Self::Pdu { gnb, stream, pdu } => ShardInput::N2(N2Input::Pdu { gnb, stream, pdu }),
+            Self::Pdu { gnb, binding, pdu } => ShardInput::N2(N2Input::Pdu { gnb, binding, pdu }),
             Self::Reset(reset) => ShardInput::N2(*reset),
             Self::Report { transaction, seid, message } => {
                 ShardInput::N4(Box::new(N4Input::Request { transaction, seid, message: *message }))

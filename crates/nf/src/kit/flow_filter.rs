@@ -126,14 +126,16 @@ pub(crate) struct DescribedFlow {
     pub packet_filters: usize,
     /// The network at the UE's end; `None`: any address of the UE.
     pub local: Option<(IpAddr, u8)>,
+    /// The protocol of its packets; `None`: any.
+    pub protocol: Option<u8>,
 }
 
 impl DescribedFlow {
     /// Of a flow information; `None` if it is incorrect, or the SMF cannot encode it.
     pub(crate) fn of(information: &FlowInformation) -> Option<Self> {
         let filter = FlowFilter::of(information)?;
-        let local = Description::parse(&filter.description)?.local;
-        Some(Self { packet_filters: filter.packet_filters(0).len(), local })
+        let Description { local, protocol, .. } = Description::parse(&filter.description)?;
+        Some(Self { packet_filters: filter.packet_filters(0).len(), local, protocol })
     }
 }
 

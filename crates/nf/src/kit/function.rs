@@ -388,6 +388,8 @@ pub enum Order {
     ResetGnb { gnb: String },
     /// AMF: changes the Relative AMF Capacity until the next start (TS 38.413 8.7.3).
     Capacity(u8),
+    /// AMF: changes the weight of an N2 endpoint until the next start, or has gNBs remove their associations with it (TS 38.413 8.7.3).
+    Endpoint { address: IpAddr, weight: Option<u8> },
     /// SMF: inserts an uplink classifier and a local PSA into a session (TS 23.502 4.3.5.4). The
     /// entry has a `refusal`; null means that the insertion has started.
     Branch {
@@ -425,6 +427,8 @@ pub struct PolicyRule {
     pub maximum: Option<Ambr>,
     /// Flow descriptions, such as `permit out 17 from 192.0.2.9 5004 to assigned` (TS 29.212 5.4.2), 1 to 15.
     pub flows: Vec<String>,
+    /// Whether the UE derives its QoS rules from downlink packets (reflective QoS), in place of getting the flows.
+    pub reflective: bool,
 }
 
 /// Why an operator deregisters a subscriber.

@@ -51,7 +51,7 @@ pub(crate) use flow_filter::{DescribedFlow, FlowFilter, MAX_PACKET_FILTERS};
 pub use function::{Deregister, Fate, Inspect, Needs, NetworkFunction, Order, Page, PolicyRule, deliver};
 pub use input::Input;
 pub use instances::SetInstances;
-pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe, RetainedConnections};
+pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe, RetainedConnections, Tnla, TnlaBinding};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};
 pub use outbox::{Effect, Outbox};
 pub use owner::{Client, Issuer, Owner, check_instance, may_be_instance};

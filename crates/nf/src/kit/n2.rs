@@ -2,13 +2,35 @@
 
 use super::{MovedConnection, Passage, SetInstances};
 use bytes::Bytes;
-use pith_types::{AmfUeNgapId, BlockId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_ngap::GlobalRanNodeId;
+use pith_types::{AmfUeNgapId, BlockId, OwnerMap, RanUeNgapId, ShardId, Snssai, Tai};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Identifies a gNB while its association exists; never reused.
+/// Identifies a gNB while it has associations: the NG-C interface instance (TS 38.413 8.7.2.2). Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GnbHandle(pub u64);
+
+/// A TNL association, which is an SCTP association between a gNB and the AMF (TS 38.412 7). Never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tnla(pub u64);
+
+/// How messages of a UE reach its gNB: the NGAP UE-TNLA-binding (TS 23.501 5.21.1.3) and the SCTP stream (TS 38.412 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TnlaBinding {
+    /// The association of the last message that the gNB sent for the UE; `None`: any one of the gNB. Documents do not name it, since no
+    /// association outlives the process.
+    pub tnla: Option<Tnla>,
+    /// The stream that the gNB chose for the UE; downlink messages use the same one.
+    pub stream: u16,
+}
+
+impl TnlaBinding {
+    /// No binding: any association of the gNB.
+    pub const fn unbound(stream: u16) -> Self {
+        Self { tnla: None, stream }
+    }
+}
 
 /// Data of a gNB from NG Setup (TS 38.413 8.7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +39,8 @@ pub struct GnbInfo {
     pub name: String,
     /// PLMN and gNB ID of the Global RAN Node ID, `999/70-gnb-000001`.
     pub global_id: String,
-    /// The network of the Global RAN Node ID.
-    pub plmn: Plmn,
+    /// The Global RAN Node ID.
+    pub node: GlobalRanNodeId,
     /// Tracking areas that both the gNB and this AMF serve, with their slices.
     pub supported: Vec<(Tai, Vec<Snssai>)>,
     /// The peer's transport address, for display.
@@ -43,8 +65,8 @@ pub enum N2Input {
     /// A UE-associated NGAP PDU of a UE of this shard.
     Pdu {
         gnb: GnbHandle,
-        /// The SCTP stream; downlink messages use the same one (TS 38.412 7).
-        stream: u16,
+        /// The association and stream that it arrived on.
+        binding: TnlaBinding,
         /// The encoded PDU.
         pdu: Bytes,
     },
@@ -61,8 +83,10 @@ pub enum N2Input {
         /// Whether the gNB proposes to retain its UEs (UE Retention Information, TS 38.413 9.3.1.117).
         retains_ues: bool,
     },
-    /// The association of a gNB has ended.
+    /// The last association of a gNB has ended.
     GnbDown { gnb: GnbHandle },
+    /// UEs are to leave an association: their bindings to it are released (TS 38.413 8.13.1).
+    ReleaseBindings { gnb: GnbHandle, tnla: Tnla },
     /// NG Reset: close these UE-associated connections; with `None`, all of that gNB (TS 38.413
     /// 8.7.4.2). The gateway acknowledges.
     Reset { gnb: GnbHandle, ues: Option<Vec<ResetUe>> },
@@ -80,7 +104,8 @@ pub enum N2Effect {
     Send {
         /// Ignored if the gNB is gone.
         gnb: GnbHandle,
-        stream: u16,
+        /// If its association is gone, another one of the gNB takes the message.
+        binding: TnlaBinding,
         pdu: Bytes,
     },
     /// A UE has moved to another gNB, or its path to this gNB was not switched: the gNB has no connection with these ids.
@@ -102,6 +127,9 @@ pub enum N2Effect {
     Reset { gnb: GnbHandle },
     /// An operator changes the Relative AMF Capacity, 0 to 255 (TS 38.413 9.3.1.32).
     Capacity(u8),
+    /// An operator changes the TNL Address Weight Factor of an N2 endpoint of the AMF, 0 to 255 (TS 38.413 9.3.2.10); `None`: gNBs remove their
+    /// associations with it.
+    Endpoint { address: IpAddr, weight: Option<u8> },
 }
 
 /// The NG connections that a gNB had with a shard in a former run.

@@ -41,6 +41,8 @@ pub enum Timer {
     WithdrawnHandover,
     /// The report of the AMF to which a UE's context was transferred, and which serves the UE, is overdue.
     TransferredContext,
+    /// No AMF has requested the context of a UE with the message that the gNB has rerouted.
+    ReroutedMessage,
     /// An answer of the gNB to a UE-associated NGAP procedure is overdue.
     NgapGuard,
     /// A reply of another NF to a procedure's SBI request is overdue.

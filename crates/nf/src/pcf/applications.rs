@@ -43,6 +43,9 @@ const MAX_REQUEST: usize = 16 << 10;
 /// Media components of an application session at most.
 const MAX_COMPONENTS: usize = 8;
 
+/// The lengths of sessions' IPv6 prefixes: a shorter one than 64 bits has prefixes that the UE delegates (TS 23.501 5.8.2.2.4).
+const SESSION_PREFIXES: std::ops::RangeInclusive<u8> = 48..=64;
+
 /// The precedence of applications' rules.
 const PRECEDENCE: u32 = 50;
 
@@ -59,20 +62,18 @@ const IGNORED: Tag = Tag::new(u64::MAX, 0);
 impl Pcf {
     /// The PDU session of the UE with the address that the application names (TS 29.514 4.2.2.2; TS 29.513 6.2).
     pub(super) fn bound_session(&self, request: &AppSessionContextReqData) -> Option<Key> {
-        let prefix = request.ue_ipv6.map(prefix_of);
+        let prefixes: Vec<_> = request.ue_ipv6.into_iter().flat_map(prefixes_of).collect();
         let v4 = request.ue_ipv4.map(|v4| v4.to_bits());
-        let v6 = prefix.as_deref().map(super::latest::text_mark);
-        let is_marked = |mark: super::latest::Mark| match (v4, v6) {
-            (Some(v4), _) => mark.v4 == v4,
-            (None, Some(v6)) => mark.v6 == v6,
-            (None, None) => false,
-        };
+        let v6: Vec<_> = prefixes.iter().map(|prefix| super::latest::text_mark(prefix)).collect();
+        let is_marked =
+            |mark: super::latest::Mark| v4.map_or_else(|| v6.contains(&mark.v6), |v4| mark.v4 == v4);
+        let is_prefix = |prefix: &str| prefixes.iter().any(|known| known == prefix);
         let is_it = |key: &Key| {
             let Some(association) = self.associations.view(*key) else { return true };
             let Context::Session(context) = &association.context else { return false };
             association.creating.is_none()
                 && (request.ue_ipv4.is_none() || context.ipv4_address == request.ue_ipv4)
-                && (v4.is_some() || context.ipv6_address_prefix.as_deref() == prefix.as_deref())
+                && (v4.is_some() || context.ipv6_address_prefix.as_deref().is_some_and(is_prefix))
                 && request.dnn.as_ref().is_none_or(|dnn| *dnn == context.dnn)
                 && request.slice_info.as_ref().is_none_or(|slice| *slice == context.slice_info)
                 && request.supi.as_ref().is_none_or(|supi| *supi == context.supi)
@@ -238,9 +239,16 @@ fn context_of(request: AppSessionContextReqData) -> AppSessionContext {
     context
 }
 
-/// The prefix of 64 bits of an address, as SMFs write it.
-fn prefix_of(address: Ipv6Addr) -> String {
-    format!("{}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
+/// The prefixes of sessions that may have an address, as SMFs write them.
+fn prefixes_of(address: Ipv6Addr) -> impl Iterator<Item = String> {
+    let prefix = move |length: u8| format!("{}/{length}", first_address(address, length));
+    SESSION_PREFIXES.map(prefix)
+}
+
+/// The first address of the network with this prefix length that contains an address.
+fn first_address(address: Ipv6Addr, length: u8) -> Ipv6Addr {
+    let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
+    Ipv6Addr::from_bits(address.to_bits() & mask)
 }
 
 /// Members of a request that an update may change (TS 29.514 5.6.2.5, AppSessionContextUpdateData).
@@ -262,14 +270,17 @@ fn merged(
 #[derive(Debug, Clone, Copy)]
 struct Addresses {
     v4: Option<Ipv4Addr>,
-    v6: Option<Ipv6Addr>,
+    v6: Option<(Ipv6Addr, u8)>,
 }
 
 impl Addresses {
     fn of(context: &Context) -> Self {
         let Context::Session(context) = context else { return Self { v4: None, v6: None } };
         let prefix = context.ipv6_address_prefix.as_deref();
-        let v6 = prefix.and_then(|prefix| prefix.split('/').next()?.parse().ok());
+        let v6 = prefix.and_then(|prefix| {
+            let (prefix, length) = prefix.split_once('/')?;
+            Some((prefix.parse().ok()?, length.parse().ok().filter(|length| *length <= 128)?))
+        });
         Self { v4: context.ipv4_address, v6 }
     }
 
@@ -278,8 +289,8 @@ impl Addresses {
         match network {
             IpAddr::V4(v4) => length == 32 && self.v4 == Some(v4),
             IpAddr::V6(v6) => {
-                let prefix = |address: Ipv6Addr| address.to_bits() >> 64;
-                length >= 64 && self.v6.is_some_and(|own| prefix(own) == prefix(v6))
+                let is_in = |(own, of): (Ipv6Addr, u8)| length >= of && first_address(v6, of) == own;
+                self.v6.is_some_and(is_in)
             }
         }
     }

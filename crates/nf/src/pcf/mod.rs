@@ -160,10 +160,9 @@ impl Pcf {
                     Response::PolicyAssociation(Box::new(association))
                 })
             }
-            Request::UpdateAmPolicyAssociation(request) => self
-                .access(&request.pol_asso_id, from)
-                .map(|(key, _)| key)
-                .map(|key| Response::PolicyUpdate(Box::new(access::update(self.access_uri(key))))),
+            Request::UpdateAmPolicyAssociation(request) => {
+                self.update_access(&request.pol_asso_id, from, request.body)
+            }
             Request::DeleteAmPolicyAssociation(request) => {
                 let found = self.access(&request.pol_asso_id, from).map(|(key, _)| key);
                 found.map(|key| self.delete(key))
@@ -296,16 +295,21 @@ impl Pcf {
         }
     }
 
-    /// The association of that id, if it is the caller's. An AMF to which the UE moves makes one of its own: the former AMF
-    /// deletes the other, or the PCF keeps it until then.
+    /// The association of that id, if it is the caller's.
     fn find(&mut self, id: &str, from: Caller) -> Result<(Key, &Context), Box<Problem>> {
+        let key = self.find_any(id)?;
+        let association = self.associations.get_mut(key).ok_or_else(not_found)?;
+        association.owner.check(from)?;
+        Ok((key, &association.context))
+    }
+
+    /// The association of that id.
+    fn find_any(&mut self, id: &str) -> Result<Key, Box<Problem>> {
         let id = self.references.id(id).ok_or_else(not_found)?;
         let key = self.ids.find(id).ok_or_else(not_found)?;
         // Until its creation is answered, no NF knows the association's id.
         let association = self.associations.get_mut(key).filter(|association| association.creating.is_none());
-        let association = association.ok_or_else(not_found)?;
-        association.owner.check(from)?;
-        Ok((key, &association.context))
+        association.map(|_| key).ok_or_else(not_found)
     }
 
     /// Takes an association that another shard has given away.
@@ -358,10 +362,12 @@ impl NetworkFunction for Pcf {
     fn operate(&mut self, _now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<Value>) {
         let refusal = match what {
             Order::AddRule { supi, pdu_session_id, rule } => {
-                self.order_rules((supi, *pdu_session_id), out, |rules| Self::add_rule(rules, rule))
+                self.order_rules((supi, *pdu_session_id), out, |rules, context| {
+                    Self::add_rule(rules, context, rule)
+                })
             }
             Order::RemoveRule { supi, pdu_session_id, name } => {
-                self.order_rules((supi, *pdu_session_id), out, |rules| Self::remove_rule(rules, name))
+                self.order_rules((supi, *pdu_session_id), out, |rules, _| Self::remove_rule(rules, name))
             }
             _ => return,
         };
@@ -528,6 +534,12 @@ impl NetworkFunction for Pcf {
                     | Request::PostAppSession(_),
                 ..
             } => Needs::All,
+            // An AMF that goes on with another one's association may have had one for the subscriber before.
+            Input::Request { request: Request::UpdateAmPolicyAssociation(request), .. }
+                if request.body.notification_uri.is_some() =>
+            {
+                Needs::All
+            }
             input => self.context_of(input).map_or(Needs::Nothing, Needs::Context),
         }
     }

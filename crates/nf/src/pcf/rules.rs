@@ -154,6 +154,9 @@ impl Rules {
     }
 }
 
+/// Protocols of packets from which UEs derive QoS rules: TCP, UDP, ESP (TS 23.501 5.7.5.2).
+const REFLECTED: [u8; 3] = [6, 17, 50];
+
 /// The rule of an operator. The error says what is wrong.
 fn rule_of(rule: &PolicyRule) -> Result<Rule, String> {
     let is_name = |name: &str| {
@@ -188,14 +191,25 @@ fn rule_of(rule: &PolicyRule) -> Result<Rule, String> {
     } else if let Some(rates) = rule.maximum {
         (qos.maxbr_ul, qos.maxbr_dl) = (Some(rates.uplink), Some(rates.downlink));
     }
+    if rule.reflective && rule.guaranteed.is_some() {
+        return Err("a rule with a guaranteed rate is not reflective".into());
+    }
+    qos.reflective_qos = rule.reflective.then_some(true);
     let mut pcc = PccRule::new(Arc::clone(&id));
     for flow in &rule.flows {
         if flow.len() > MAX_DESCRIPTION {
             return Err(format!("a flow description has at most {MAX_DESCRIPTION} characters"));
         }
-        let flow_information = flow_information(flow);
-        if DescribedFlow::of(&flow_information).is_none() {
+        let mut flow_information = flow_information(flow);
+        let Some(described) = DescribedFlow::of(&flow_information) else {
             return Err(format!("not a flow description that can be enforced: {flow}"));
+        };
+        if rule.reflective {
+            if described.protocol.is_some_and(|protocol| !REFLECTED.contains(&protocol)) {
+                return Err(format!("UEs derive rules for TCP, UDP and ESP only: {flow}"));
+            }
+            // The UE derives its rules instead.
+            flow_information.packet_filter_usage = None;
         }
         pcc.flow_infos.push(flow_information);
     }
@@ -232,20 +246,23 @@ impl Pcf {
         &mut self,
         (supi, pdu_session_id): (&Supi, u8),
         out: &mut Outbox,
-        change: impl FnOnce(&mut Rules) -> Result<(), String>,
+        change: impl FnOnce(&mut Rules, &Context) -> Result<(), String>,
     ) -> Option<Option<String>> {
         let key = self.find_session(supi, pdu_session_id)?;
         if self.associations.misses(key) {
             return Some(Some("its context is being read: repeat the command".into()));
         }
         let association = self.associations.get_mut(key).filter(|it| it.creating.is_none())?;
-        let result = change(association.rules.get_or_insert_default());
+        let result = change(association.rules.get_or_insert_default(), &association.context);
         self.settle(key, out);
         Some(result.err())
     }
 
-    /// Adds or replaces an operator's rule.
-    pub(super) fn add_rule(rules: &mut Rules, rule: &PolicyRule) -> Result<(), String> {
+    /// Adds or replaces an operator's rule. It is reflective only if the UE supports that (TS 29.512 5.6.2.3, refQosIndication).
+    pub(super) fn add_rule(rules: &mut Rules, context: &Context, rule: &PolicyRule) -> Result<(), String> {
+        if rule.reflective && !supports_reflective_qos(context) {
+            return Err("the UE does not support reflective QoS in this session".into());
+        }
         let rule = rule_of(rule)?;
         if rules.rules.len() >= MAX_RULES && !rules.rules.contains_key(&rule.pcc.pcc_rule_id) {
             return Err(format!("a session has at most {MAX_RULES} rules"));
@@ -307,7 +324,8 @@ impl Pcf {
         self.end_rules(key, &failed, out);
     }
 
-    /// The SMF reports rules that are not enforced (TS 29.512 4.2.4.15), new addresses (4.2.4.3), and changed subscribed QoS (4.2.4.2).
+    /// The SMF reports rules that are not enforced (TS 29.512 4.2.4.15), new addresses (4.2.4.3), changed subscribed QoS (4.2.4.2), and whether the UE
+    /// supports reflective QoS (trigger REF_QOS_IND_CH).
     pub(super) fn updated(&mut self, key: Key, body: &SmPolicyUpdateContextData, out: &mut Outbox) {
         if let Some(Association { context: Context::Session(context), .. }) = self.associations.get_mut(key) {
             context.ipv4_address = match body.rel_ipv4_address {
@@ -326,9 +344,30 @@ impl Pcf {
             if body.subs_def_qos.is_some() {
                 context.subs_def_qos.clone_from(&body.subs_def_qos);
             }
+            context.ref_qos_indication = body.ref_qos_indication.or(context.ref_qos_indication);
         }
         let failed = inactive(&body.rule_reports);
         self.end_rules(key, &failed, out);
+        if body.ref_qos_indication == Some(false) {
+            self.end_reflection(key, out);
+        }
+    }
+
+    /// The UE no longer supports reflective QoS: it gets the flows of such rules instead, and the SMF is notified.
+    fn end_reflection(&mut self, key: Key, out: &mut Outbox) {
+        let rules = self.associations.get_mut(key).and_then(|association| association.rules.as_mut());
+        let Some(rules) = rules else { return };
+        let is_reflective = |rule: &&Rule| rule.qos.reflective_qos == Some(true);
+        let changed: Vec<_> = rules.rules.values().filter(is_reflective).cloned().collect();
+        if changed.is_empty() {
+            return;
+        }
+        for mut rule in changed {
+            rule.qos.reflective_qos = None;
+            rule.pcc.flow_infos.iter_mut().for_each(|flow| flow.packet_filter_usage = Some(true));
+            rules.put(rule);
+        }
+        self.settle(key, out);
     }
 
     fn end_rules(&mut self, key: Key, failed: &[Arc<str>], out: &mut Outbox) {
@@ -360,6 +399,10 @@ impl Pcf {
         }
         Some(decision)
     }
+}
+
+fn supports_reflective_qos(context: &Context) -> bool {
+    matches!(context, Context::Session(data) if data.ref_qos_indication == Some(true))
 }
 
 fn is_refusal(problem: &Problem) -> bool {

@@ -14,9 +14,11 @@ pub struct DataNetwork {
     pub snssai: Snssai,
     /// UE addresses: network and prefix length, 8 to 30.
     pub pool: (Ipv4Addr, u8),
-    /// IPv6 prefixes of sessions, each of 64 bits (TS 23.501 5.8.2.2.1): network, whose other bits are 0, and prefix length, 33 to 60; `None`: the data
+    /// IPv6 prefixes of sessions, each of 64 bits, or shorter with `delegation` (TS 23.501 5.8.2.2.1): network, whose other bits are 0, and prefix length, 33 to 60; `None`: the data
     /// network has no IPv6.
     pub pool6: Option<(Ipv6Addr, u8)>,
+    /// Bits of prefix delegation, 0 to 16, for a /64 to a /48 of the pool for each session (TS 23.501 5.8.2.2.4).
+    pub delegation: u8,
     /// Addresses at the pool's beginning that no UE gets: the network's and the gateway's.
     pub reserved: u32,
     /// DNS servers, sent to UEs that request them (protocol configuration options).
@@ -109,6 +111,8 @@ pub struct SmfConfig {
     pub t3592: Duration,
     /// Maximum number of retransmissions of these commands (TS 24.501 6.3.2.5, 6.3.3.5).
     pub retransmissions: u8,
+    /// RQ timer of a UE in seconds, if the PCF has none: how long a QoS rule lives that it has derived (TS 23.501 5.7.5.3).
+    pub rq_timer: u32,
     /// Time limit for an answer of another NF, a UPF or the gNB: the guard timer.
     pub guard: Duration,
     /// How long a UPF that left the path keeps the session, for packets in transit.

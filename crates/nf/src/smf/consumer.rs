@@ -97,6 +97,7 @@ pub(super) fn create_policy(
     body.subs_def_qos = Some(subscribed_default_qos(&session.qos));
     body.ipv4_address = session.address.v4;
     body.ipv6_address_prefix = session.address.prefix();
+    body.ref_qos_indication = session.reflective.is_supported.then_some(true);
     body.access_type = Some(access.kind);
     body.rat_type = access.rat_type;
     body.serving_network = Some(access.serving_network);
@@ -162,6 +163,16 @@ pub(super) fn update_policy_qos(
     }
     let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
     Some(session.call(env, Target::Root(policy.root.clone()), request))
+}
+
+/// Npcf_SMPolicyControl_Update: the UE has revoked its support of reflective QoS (trigger REF_QOS_IND_CH, TS 29.512 table 5.6.3.6-1).
+pub(super) fn report_revoked_reflective_qos(session: &SmContext, env: &mut Env<'_>) {
+    let Some(policy) = &session.policy else { return };
+    let mut body = SmPolicyUpdateContextData::default();
+    body.rep_policy_ctrl_req_triggers = vec![PolicyControlRequestTrigger::RefQosIndCh];
+    body.ref_qos_indication = Some(false);
+    let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
+    env.notify_nf(Target::Root(policy.root.clone()), request);
 }
 
 /// Npcf_SMPolicyControl_Update: PCC rules that are not enforced (TS 29.512 4.2.4.15).

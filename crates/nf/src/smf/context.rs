@@ -17,6 +17,7 @@ use super::timers::{SessionTimer, Timers};
 use super::tunnels::Tunnels;
 use crate::kit::{Caller, Duration, Key, Level, N4Effect, Owner, PendingReply, Tag, Target, UpfHandle};
 use pith_nas::GsmCause;
+use pith_nas::ie::GprsTimer2;
 use pith_ngap::transfer::{SecondaryRatUsage, Tunnel};
 use pith_pfcp::Message;
 use pith_sbi::common::{AccessType, NfInstanceId, PlmnIdNid, RatType, UserLocation};
@@ -69,6 +70,8 @@ pub(super) struct SmContext {
     pub subscription_change: Option<SubscriptionChange>,
     /// Its QoS flows besides the default one.
     pub flows: SessionFlows,
+    /// Whether the UE derives QoS rules, and for how long it has them.
+    pub reflective: ReflectiveQos,
     /// The policy association at the PCF.
     pub policy: Option<Uri>,
     /// Whether the SMF is registered for the session in the UDM (Nudm_UECM).
@@ -205,6 +208,8 @@ pub(super) struct UeAddress {
     pub v4: Option<Ipv4Addr>,
     /// Its IPv6 prefix of 64 bits; the lower half is zero.
     pub v6: Option<Ipv6Addr>,
+    /// Bits of prefix delegation: the session has the prefix of 64 bits less these, which begins with `v6` (TS 23.501 5.8.2.2.4).
+    pub delegation: u8,
 }
 
 impl UeAddress {
@@ -223,6 +228,7 @@ impl UeAddress {
         Self {
             v4: self.v4.filter(|v4| is_kept((*v4).into())),
             v6: self.v6.filter(|v6| is_kept((*v6).into())),
+            ..*self
         }
     }
 
@@ -232,9 +238,9 @@ impl UeAddress {
         self.v6.map(|prefix| ((prefix.to_bits() >> 64) as u64).to_be_bytes())
     }
 
-    /// The IPv6 prefix as a string (TS 29.571 5.2.2, Ipv6Prefix).
+    /// The session's whole IPv6 prefix as a string (TS 29.571 5.2.2, Ipv6Prefix).
     pub(super) fn prefix(&self) -> Option<Arc<str>> {
-        self.v6.map(|prefix| format!("{prefix}/64").into())
+        self.v6.map(|prefix| format!("{prefix}/{}", 64_u8.saturating_sub(self.delegation)).into())
     }
 }
 
@@ -327,6 +333,26 @@ pub(super) struct Qos {
     pub arp_priority: u8,
 }
 
+/// Reflective QoS of a session (TS 23.501 5.7.5): the UE derives QoS rules from downlink packets with the RQI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ReflectiveQos {
+    /// Whether the UE supports it, and has not revoked that (TS 24.501 6.4.1.2, 6.4.2.2).
+    pub is_supported: bool,
+    /// The RQ timer in seconds: that of the PCF, or of the configuration.
+    pub timer: Option<u32>,
+    /// The PTI of the request by which the UE has revoked its support, until it has answered the command (TS 24.501 6.4.2.2).
+    pub revocation: Option<u8>,
+}
+
+impl ReflectiveQos {
+    /// The RQ timer for the UE; it has a default one if there is none here (TS 24.501 6.2.5.1.4.3).
+    pub(super) fn rq_timer(self) -> Option<GprsTimer2> {
+        // A timer of 0 would end each rule at once.
+        let seconds = self.timer.filter(|_| self.is_supported)?.max(1);
+        Some(GprsTimer2::at_least(std::time::Duration::from_secs(seconds.into())))
+    }
+}
+
 impl Qos {
     /// The QoS until the subscription data are known.
     pub(super) const UNKNOWN: Self = Self {
@@ -371,6 +397,7 @@ impl Pack for AmfLink {
 pack_struct!(UpfSession { upf, seid, tunnel });
 pack_struct!(FrontUpf { session, n9, is_needed, is_ending, destinations });
 pack_struct!(Qos { ambr, five_qi, arp_priority });
+pack_struct!(ReflectiveQos { is_supported, timer, revocation });
 
 impl Pack for CallId {
     fn pack(&self, writer: &mut Writer<'_>) {
@@ -423,6 +450,7 @@ impl SmContext {
             subscribed: Qos::UNKNOWN,
             subscription_change: None,
             flows: SessionFlows::default(),
+            reflective: ReflectiveQos::default(),
             policy: None,
             is_registered: false,
             modification: None,

@@ -63,6 +63,7 @@ impl Smf {
             "frontUpf": front.and_then(|front| self.name_of(front.session.upf)),
             "breakouts": front.map(FrontUpf::breakouts).unwrap_or_default(),
             "qosFlows": describe_flows(session),
+            "reflectiveQos": session.reflective.is_supported,
             "pendingRules": pending_rules(session),
         })
     }
@@ -85,6 +86,7 @@ fn describe_flows(session: &SmContext) -> Vec<Value> {
         "qfi": DEFAULT_QFI,
         "fiveQi": qos.five_qi,
         "arp": qos.arp_priority,
+        "reflective": flows.has_reflective_default(),
         "rules": rules_of(DEFAULT_QFI),
     });
     let others = flows.flows().into_iter().map(|flow| {
@@ -93,6 +95,7 @@ fn describe_flows(session: &SmContext) -> Vec<Value> {
             "qfi": flow.qfi,
             "fiveQi": flow.five_qi,
             "arp": flow.arp.priority_level,
+            "reflective": flow.reflective,
             "guaranteedUplink": rate(|gbr| gbr.guaranteed.uplink),
             "guaranteedDownlink": rate(|gbr| gbr.guaranteed.downlink),
             "rules": rules_of(flow.qfi),

@@ -401,6 +401,7 @@ impl NetworkFunction for Smf {
             | Order::Locate { .. }
             | Order::ResetGnb { .. }
             | Order::Capacity(_)
+            | Order::Endpoint { .. }
             | Order::NotifyChanges
             | Order::AddRule { .. }
             | Order::RemoveRule { .. } => {}

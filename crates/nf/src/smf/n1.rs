@@ -36,6 +36,7 @@ pub(super) fn establishment_accept(
     accept.cause = only.filter(|_| request.asks.ipv4v6);
     let (ipv4, interface_id) = (session.address.v4, session.address.interface_id());
     accept.pdu_address = Some(PduAddress { ipv4, interface_id, smf_link_local: None });
+    accept.rq_timer = session.reflective.rq_timer();
     accept.snssai = Some(session.snssai.into());
     let mut flows = vec![QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi)];
     flows.extend(session.flows.current.descriptions());
@@ -77,13 +78,14 @@ pub(super) fn release_command(pdu_session_id: u8, pti: u8, cause: GsmCause) -> V
     GsmMessage::new(pdu_session_id, pti, PduSessionReleaseCommand::new(cause)).encode()
 }
 
-/// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2) with the session-AMBR, the default QoS flow's parameters,
+/// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2) with the session-AMBR, the RQ timer, the default QoS flow's parameters,
 /// and the rules and flows that the change in progress creates, modifies or deletes.
 pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     let mut flow = QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi);
     flow.operation = FlowOperation::Modify;
     let mut command = PduSessionModificationCommand::new();
     command.session_ambr = Some(session.qos.ambr);
+    command.rq_timer = session.reflective.rq_timer();
     let mut flows = vec![flow];
     if let Some(change) = session.flows.change() {
         flows.extend(change.descriptions());
@@ -92,6 +94,13 @@ pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     }
     command.qos_flow_descriptions = Some(QosFlowDescriptions(flows));
     GsmMessage::new(session.pdu_session_id, UNASSIGNED_PTI, command).encode()
+}
+
+/// PDU SESSION MODIFICATION COMMAND that accepts the UE's request of that PTI (TS 24.501 6.4.2.3): the session is as before.
+pub(super) fn modification_accept(session: &SmContext, pti: u8) -> Vec<u8> {
+    let mut command = PduSessionModificationCommand::new();
+    command.session_ambr = Some(session.qos.ambr);
+    GsmMessage::new(session.pdu_session_id, pti, command).encode()
 }
 
 /// PDU SESSION MODIFICATION REJECT (TS 24.501 6.4.2.4).

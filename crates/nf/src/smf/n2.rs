@@ -27,7 +27,8 @@ pub(super) fn setup_request(session: &SmContext, user_plane: &UserPlane) -> Vec<
 
 fn default_flow(session: &SmContext) -> QosFlow {
     let arp = Arp { priority_level: session.qos.arp_priority, may_preempt: false, preemptable: true };
-    QosFlow { qfi: DEFAULT_QFI, five_qi: session.qos.five_qi, arp, gbr: None }
+    let reflective = session.flows.current.has_reflective_default();
+    QosFlow { qfi: DEFAULT_QFI, five_qi: session.qos.five_qi, arp, gbr: None, reflective }
 }
 
 /// PDU Session Resource Modify Request Transfer that changes session-AMBR, default QoS flow, and the flows of the change in progress. The

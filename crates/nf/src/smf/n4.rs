@@ -7,7 +7,8 @@
 //! ```
 //!
 //! PCC rule N (2 to 255) adds PDRs 100 + 2N (uplink) and 101 + 2N (downlink) with its filters and precedence, and QER N with QFI, gates and rates. Those of a
-//! rule without a guaranteed rate have QER 1, too, which has no QFI: the session-AMBR is not that of a flow (TS 29.244 5.4.4). A downlink PDR has the FAR of its flow's tunnel: FAR 2, or in dual
+//! rule without a guaranteed rate have QER 1, too, which has no QFI: the session-AMBR is not that of a flow (TS 29.244 5.4.4). QER N of a reflective rule has the RQI, and its uplink PDR has all filters, as UEs
+//! derive rules from its downlink packets (TS 23.501 5.7.5.3). A downlink PDR has the FAR of its flow's tunnel: FAR 2, or in dual
 //! connectivity that of an additional tunnel (`tunnels.rs`).
 //!
 //! `n9.rs` has the rules of a UPF between gNB and anchor.
@@ -20,7 +21,7 @@ use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
     ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId, Gate,
     GateStatus, InterfaceType, MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd,
-    PdnType, PdrId, PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers,
+    PdnType, PdrId, PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers, Rqi,
     SourceInterface, UeIpAddress, UrrId,
 };
 use pith_pfcp::message::{
@@ -107,8 +108,11 @@ fn rule_pdrs(rule: &Rule, address: UeAddress, (f_teid, far): (FTeid, FarId)) -> 
     let mut downlink = downlink_pdr(address);
     (downlink.pdr_id, downlink.far_id) = (downlink_id, Some(far));
     let qers = if rule.qos().guaranteed.is_some() { vec![] } else { vec![QER] };
+    // The UE reverses the packet filter of downlink packets.
+    let is_uplink: fn(&FlowFilter) -> bool =
+        if rule.is_reflective() { |_| true } else { FlowFilter::is_uplink };
     let directions: [(CreatePdr, fn(&FlowFilter) -> bool); 2] =
-        [(uplink, FlowFilter::is_uplink), (downlink, FlowFilter::is_downlink)];
+        [(uplink, is_uplink), (downlink, FlowFilter::is_downlink)];
     let of_direction = |(mut pdr, has_direction): (CreatePdr, fn(&FlowFilter) -> bool)| {
         let filters = rule.filters().iter().filter(|filter| has_direction(filter));
         pdr.pdi.sdf_filters = filters.map(FlowFilter::sdf_filter).collect();
@@ -127,6 +131,7 @@ fn rule_qer(rule: &Rule) -> CreateQer {
     qer.maximum_bitrate = rule.qos().maximum.map(rates);
     qer.guaranteed_bitrate = rule.qos().guaranteed.map(rates);
     qer.qfi = Some(Qfi(rule.qfi));
+    qer.rqi = rule.is_reflective().then_some(Rqi::RQI);
     qer
 }
 
@@ -361,13 +366,13 @@ pub(super) fn to_ue(address: UeAddress) -> Pdi {
     pdi
 }
 
-/// The UE's addresses; of IPv6 the prefix of 64 bits (TS 29.244 8.2.62).
+/// The UE's addresses; of IPv6 the prefix of 64 bits, and by how many bits the session's is shorter (TS 29.244 8.2.62).
 fn ue_ip_address(address: UeAddress, end: PacketEnd) -> UeIpAddress {
     UeIpAddress {
         ipv4: address.v4.map(Choice::Given),
         ipv6: address.v6.map(Choice::Given),
         end,
-        prefix_delegation_bits: None,
+        prefix_delegation_bits: address.v6.map(|_| address.delegation).filter(|bits| *bits > 0),
         prefix_len: None,
     }
 }

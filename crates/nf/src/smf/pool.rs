@@ -3,7 +3,7 @@
 //! A pool is divided among the blocks of ids: each address belongs to one block, and the block's owner allocates it. A shard
 //! first allocates addresses that were never used, in order; then it allocates the address that has been unused longest.
 //!
-//! In an IPv6 pool an address is a prefix of 64 bits (TS 23.501 5.8.2.2.1), named by its first address.
+//! In an IPv6 pool an address is a prefix of 64 bits (TS 23.501 5.8.2.2.1), or a shorter one (5.8.2.2.4), named by its first address.
 
 use super::config::SmfConfig;
 use crate::kit::document::pack_struct;
@@ -37,6 +37,10 @@ pub(super) struct Pools {
     prefers_block: bool,
 }
 
+/// The length of an IPv4 address.
+const ADDRESS: u8 = 32;
+/// The prefix length of a UE's link.
+const LINK_PREFIX: u8 = 64;
 /// The first prefix of an IPv6 pool has the gateway's address.
 const RESERVED_PREFIXES: u32 = 1;
 
@@ -59,17 +63,19 @@ impl Pools {
     /// All pools of the configuration, a shard's part of each.
     pub(super) fn new(config: &SmfConfig, identity: &Identity) -> Self {
         let blocks: Vec<_> = identity.blocks().collect();
-        let v4 = |(address, prefix): (Ipv4Addr, u8)| (IpAddr::V4(address), prefix);
-        let v6 = |(address, prefix): (Ipv6Addr, u8)| (IpAddr::V6(address), prefix);
-        let shared = config.data_networks.iter().map(|network| (v4(network.pool), network.reserved));
-        let prefixes = config.data_networks.iter().filter_map(|network| network.pool6);
-        let prefixes = prefixes.map(|pool| (v6(pool), RESERVED_PREFIXES));
+        let v4 =
+            |(address, prefix): (Ipv4Addr, u8), reserved| ((IpAddr::V4(address), prefix), ADDRESS, reserved);
+        let shared = config.data_networks.iter().map(|network| v4(network.pool, network.reserved));
+        let prefixes = config.data_networks.iter().filter_map(|network| {
+            let (address, prefix) = network.pool6?;
+            Some(((IpAddr::V6(address), prefix), LINK_PREFIX - network.delegation, RESERVED_PREFIXES))
+        });
         let own = config.upfs.iter().flat_map(|upf| &upf.pools);
-        let own = own.map(|(_, pool, reserved)| (v4(*pool), *reserved));
+        let own = own.map(|(_, pool, reserved)| v4(*pool, *reserved));
         let mut pools: Vec<(PoolNetwork, Pool)> = Vec::new();
-        for (network, reserved) in shared.chain(prefixes).chain(own) {
+        for (network, length, reserved) in shared.chain(prefixes).chain(own) {
             if pools.iter().all(|(known, _)| *known != network) {
-                pools.push((network, Pool::new(network, reserved, &blocks)));
+                pools.push((network, Pool::new(network, length, reserved, &blocks)));
             }
         }
         Self { prefers_block: config.shares_blocks, ..Self::of(pools) }
@@ -105,7 +111,9 @@ impl Pools {
     }
 
     fn pool_of(&mut self, address: IpAddr) -> Option<&mut Pool> {
-        self.pools.iter_mut().find(|(network, _)| contains(*network, address)).map(|(_, pool)| pool)
+        let is_its =
+            |(network, pool): &&mut (PoolNetwork, Pool)| contains(*network, address) && pool.has(address);
+        self.pools.iter_mut().find(is_its).map(|(_, pool)| pool)
     }
 
     /// Releases an address.
@@ -160,9 +168,9 @@ impl Pools {
     /// The shard has a block that another instance had, before the sessions of the block. Its addresses are allocated after the shard's
     /// own ones.
     pub(super) fn adopt_block(&mut self, block: BlockId) {
-        for (network, pool) in &mut self.pools {
+        for (_, pool) in &mut self.pools {
             if pool.blocks.insert(block) {
-                let (first, end) = range(*network, pool.reserved, block);
+                let (first, end) = pool.range(block);
                 pool.unused.extend((first < end).then_some((first, end)));
             }
         }
@@ -237,7 +245,7 @@ impl Pools {
         let mut passed = Vec::new();
         for ((network, prefix), pool) in pools {
             let (unused, released) = pool.pass_free(block);
-            let (first, end) = range((*network, *prefix), pool.reserved, block);
+            let (first, end) = pool.range(block);
             let is_free = |address: &u32| {
                 released.contains(address) || unused.iter().any(|(from, to)| (*from..*to).contains(address))
             };
@@ -292,6 +300,8 @@ pub(super) fn contains((network, prefix): PoolNetwork, address: IpAddr) -> bool 
 #[derive(Debug)]
 struct Pool {
     network: PoolNetwork,
+    /// The prefix length of each address.
+    length: u8,
     reserved: u32,
     /// The blocks of the shard.
     blocks: BTreeSet<BlockId>,
@@ -304,24 +314,47 @@ struct Pool {
 
 impl Pool {
     /// The addresses of these blocks; `reserved` addresses at the pool's beginning, and its last, are not allocated.
-    fn new(network: PoolNetwork, reserved: u32, blocks: &[BlockId]) -> Self {
-        let mut unused: VecDeque<(u32, u32)> = VecDeque::new();
+    fn new(network: PoolNetwork, length: u8, reserved: u32, blocks: &[BlockId]) -> Self {
+        let released = VecDeque::new();
+        let mut pool = Self {
+            network,
+            length,
+            reserved,
+            blocks: blocks.iter().copied().collect(),
+            unused: VecDeque::new(),
+            released,
+            in_use: 0,
+        };
         for block in blocks {
-            let (first, end) = range(network, reserved, *block);
-            match unused.back_mut().filter(|last| last.1 == first) {
+            let (first, end) = pool.range(*block);
+            match pool.unused.back_mut().filter(|last| last.1 == first) {
                 Some(last) => last.1 = end,
-                None => unused.push_back((first, end)),
+                None => pool.unused.push_back((first, end)),
             }
         }
-        let blocks = blocks.iter().copied().collect();
-        Self { network, reserved, blocks, unused, released: VecDeque::new(), in_use: 0 }
+        pool
+    }
+
+    /// The numbers of a block's addresses: the first, and the one after the last.
+    fn range(&self, block: BlockId) -> (u32, u32) {
+        range(self.network, self.length, self.reserved, block)
+    }
+
+    /// Whether an address of the network is one of those that the pool allocates.
+    fn has(&self, address: IpAddr) -> bool {
+        self.address_of(self.number_of(address)) == address
+    }
+
+    /// How far the number of a prefix is from the end of its address.
+    fn shift(&self) -> u32 {
+        128 - u32::from(self.length)
     }
 
     /// The number of an address of the pool.
     fn number_of(&self, address: IpAddr) -> u32 {
         match (self.network.0, address) {
             (IpAddr::V6(network), IpAddr::V6(address)) => {
-                ((address.to_bits() >> 64) as u64).wrapping_sub((network.to_bits() >> 64) as u64) as u32
+                (address.to_bits().wrapping_sub(network.to_bits()) >> self.shift()) as u32
             }
             (_, IpAddr::V4(address)) => address.into(),
             // In no pool.
@@ -333,7 +366,9 @@ impl Pool {
     fn address_of(&self, number: u32) -> IpAddr {
         match self.network.0 {
             IpAddr::V4(_) => Ipv4Addr::from(number).into(),
-            IpAddr::V6(network) => Ipv6Addr::from_bits(network.to_bits() | u128::from(number) << 64).into(),
+            IpAddr::V6(network) => {
+                Ipv6Addr::from_bits(network.to_bits() | u128::from(number) << self.shift()).into()
+            }
         }
     }
 
@@ -345,7 +380,7 @@ impl Pool {
     /// The block of an address; `None` for one that is not allocated.
     fn block_of(&self, address: IpAddr) -> Option<BlockId> {
         let address = self.number_of(address);
-        let of = |number| BlockId::new(number).map(|block| range(self.network, self.reserved, block));
+        let of = |number| BlockId::new(number).map(|block| self.range(block));
         // The ranges of blocks are in ascending order.
         let (mut low, mut high) = (0, BlockId::COUNT);
         while low < high {
@@ -378,7 +413,7 @@ impl Pool {
     /// Removes and returns the free addresses of a block: ranges that were never allocated, and released addresses.
     fn pass_free(&mut self, block: BlockId) -> (Vec<(u32, u32)>, Vec<u32>) {
         self.blocks.remove(&block);
-        let (first, end) = range(self.network, self.reserved, block);
+        let (first, end) = self.range(block);
         let (mut passed, mut kept) = (Vec::new(), VecDeque::new());
         for (from, to) in std::mem::take(&mut self.unused) {
             let (inside_from, inside_to) = (from.max(first), to.min(end));
@@ -408,7 +443,7 @@ impl Pool {
 
     /// Allocates an address of that block; `None` if all are in use.
     fn allocate_in(&mut self, block: BlockId) -> Option<IpAddr> {
-        let (first, end) = range(self.network, self.reserved, block);
+        let (first, end) = self.range(block);
         let is_of_block = |address: u32| (first..end).contains(&address);
         let unused = self
             .unused
@@ -460,13 +495,13 @@ impl Pool {
 }
 
 /// The numbers of a block's addresses: the first, and the one after the last. The ranges of small pools may be empty.
-fn range((network, prefix): PoolNetwork, reserved: u32, block: BlockId) -> (u32, u32) {
+fn range((network, prefix): PoolNetwork, length: u8, reserved: u32, block: BlockId) -> (u32, u32) {
     let (start, size) = match network {
         IpAddr::V4(network) => {
             let size = 1_u64 << (32 - u32::from(prefix.clamp(1, 32)));
             (u64::from(u32::from(network)) & !(size - 1), size)
         }
-        IpAddr::V6(_) => (0, 1_u64 << (64 - u32::from(prefix.clamp(33, 64)))),
+        IpAddr::V6(_) => (0, 1_u64 << length.saturating_sub(prefix).min(31)),
     };
     let (first, last) = (start + u64::from(reserved.max(1)), start + size - 1);
     let usable = last.saturating_sub(first);
@@ -483,7 +518,7 @@ mod tests {
     use crate::testing::identity_of_shard;
 
     fn pool(network: PoolNetwork, shard: u8, shards: u8) -> Pool {
-        Pool::new(network, 2, &identity_of_shard(shard, shards).blocks().collect::<Vec<_>>())
+        Pool::new(network, ADDRESS, 2, &identity_of_shard(shard, shards).blocks().collect::<Vec<_>>())
     }
 
     fn all(network: PoolNetwork, shard: u8, shards: u8) -> Vec<String> {
@@ -506,7 +541,7 @@ mod tests {
     #[test]
     fn blocks_that_are_not_adjacent_have_separate_ranges() {
         let blocks: Vec<_> = [1, 3].into_iter().filter_map(BlockId::new).collect();
-        let mut pool = Pool::new(("10.45.0.0".parse().unwrap(), 20), 2, &blocks);
+        let mut pool = Pool::new(("10.45.0.0".parse().unwrap(), 20), ADDRESS, 2, &blocks);
         let addresses: Vec<_> = std::iter::from_fn(|| pool.allocate()).collect();
         let expected = [5, 6, 7, 8, 13, 14, 15, 16].map(|last| IpAddr::from([10, 45, 0, last]));
         assert_eq!(addresses, expected);
@@ -537,8 +572,8 @@ mod tests {
     fn an_adopted_block_brings_its_free_addresses() {
         let network = ("10.45.0.0".parse().unwrap(), 20);
         let blocks = |range: std::ops::Range<u16>| range.filter_map(BlockId::new).collect::<Vec<_>>();
-        let mut pools = Pools::of(vec![(network, Pool::new(network, 2, &blocks(2..4)))]);
-        let mut former = Pools::of(vec![(network, Pool::new(network, 2, &blocks(0..2)))]);
+        let mut pools = Pools::of(vec![(network, Pool::new(network, ADDRESS, 2, &blocks(2..4)))]);
+        let mut former = Pools::of(vec![(network, Pool::new(network, ADDRESS, 2, &blocks(0..2)))]);
         let own = pools.allocate(network).unwrap();
         let theirs: Vec<_> = (0..5).map(|_| former.allocate(network).unwrap()).collect();
         // A session of this shard has an address of block 1 from before.
@@ -562,7 +597,7 @@ mod tests {
     fn a_session_gets_an_address_of_its_block_if_there_is_one() {
         let network = ("10.45.0.0".parse().unwrap(), 20);
         let blocks: Vec<_> = (0..4).filter_map(BlockId::new).collect();
-        let mut pools = Pools::of(vec![(network, Pool::new(network, 2, &blocks))]);
+        let mut pools = Pools::of(vec![(network, Pool::new(network, ADDRESS, 2, &blocks))]);
         pools.prefers_block = true;
         let block = blocks[2];
         let given: Vec<_> = (0..4).filter_map(|_| pools.allocate_for(network, block)).collect();
@@ -628,7 +663,7 @@ mod tests {
         let network = ("2001:db8:45::".parse().unwrap(), 60);
         let part = |shard| {
             let blocks: Vec<_> = identity_of_shard(shard, 2).blocks().collect();
-            Pools::of(vec![(network, Pool::new(network, RESERVED_PREFIXES, &blocks))])
+            Pools::of(vec![(network, Pool::new(network, LINK_PREFIX, RESERVED_PREFIXES, &blocks))])
         };
         let all = |pools: &mut Pools| std::iter::from_fn(|| pools.allocate(network)).collect::<Vec<_>>();
         let (mut left, mut right) = (part(0), part(1));
@@ -647,5 +682,27 @@ mod tests {
         assert_eq!(restored.in_use(), 2);
         let rest = all(&mut restored);
         assert!(!rest.contains(&first[2]) && rest.len() == first.len() - 1, "{rest:?}");
+    }
+
+    #[test]
+    fn shorter_prefixes_are_allocated_whole_and_a_prefix_within_one_is_none() {
+        let network = ("2001:db8:45::".parse().unwrap(), 48);
+        let blocks: Vec<_> = identity_of_shard(0, 1).blocks().collect();
+        let pools = || Pools::of(vec![(network, Pool::new(network, 56, RESERVED_PREFIXES, &blocks))]);
+        let all = |pools: &mut Pools| std::iter::from_fn(|| pools.allocate(network)).collect::<Vec<_>>();
+        let mut first = pools();
+        let given = all(&mut first);
+        assert_eq!((given.len(), given[0]), (254, "2001:db8:45:100::".parse::<IpAddr>().unwrap()));
+        assert_eq!(given[253], "2001:db8:45:fe00::".parse::<IpAddr>().unwrap());
+        first.release(given[7]);
+        assert_eq!(all(&mut first), [given[7]]);
+        // Sessions of a configuration with prefixes of 64 bits.
+        let of_64 =
+            ["2001:db8:45:200::", "2001:db8:45:301::", "2001:db8:45:1::"].map(|it| it.parse().unwrap());
+        let mut restored = pools();
+        assert_eq!(restored.reserve(of_64.into_iter()), of_64[1..]);
+        restored.claim_reserved();
+        let rest = all(&mut restored);
+        assert!(rest.len() == 253 && !rest.contains(&of_64[0]), "{rest:?}");
     }
 }

@@ -228,7 +228,13 @@ impl Smf {
     /// (in that of another one it would have that one's rights), or nothing is at its UPF. It loses such an address.
     fn is_misplaced(&mut self, session: &mut SmContext) -> bool {
         let (config, misplaced) = (&self.shared.config, &mut self.restored.misplaced);
-        let is_elsewhere = |it: &IpAddr| !config.has_address(&session.dnn, &session.snssai, *it);
+        let delegation =
+            config.network(&session.dnn, &session.snssai).map_or(0, |network| network.delegation);
+        // A prefix that is shorter than those of the pool has several of them, which other sessions get.
+        let is_shorter = session.address.delegation > delegation;
+        let is_elsewhere = |it: &IpAddr| {
+            !config.has_address(&session.dnn, &session.snssai, *it) || (it.is_ipv6() && is_shorter)
+        };
         let elsewhere = session.address.iter().find(is_elsewhere);
         if let Some(address) = elsewhere {
             misplaced.by_address.get_or_insert((0, address)).0 += 1;

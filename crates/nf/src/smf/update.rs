@@ -28,18 +28,27 @@ pub(super) fn on_update(
     reply: PendingReply,
     data: SmContextUpdateData,
 ) -> State {
-    use State as S;
     if data.release == Some(true) {
         let next = release::end_state(state, session, env);
         acknowledge(reply, env.out);
         return next;
     }
-    let leaves = data.presence_in_ladn == Some(PresenceState::OutOfArea)
-        && !matches!(state, S::Abandoned(_) | S::Over);
+    let leaves = data.presence_in_ladn == Some(PresenceState::OutOfArea);
     if leaves && env.config.network(&session.dnn, &session.snssai).is_some_and(|network| network.is_ladn) {
-        acknowledge(reply, env.out);
-        return ladn::left(state, session, env);
+        return ladn::on_left(state, session, env, reply, data);
     }
+    serve(state, session, env, reply, data)
+}
+
+/// Serves an update of a UE that may have the session where it is.
+pub(super) fn serve(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    data: SmContextUpdateData,
+) -> State {
+    use State as S;
     match state {
         S::AwaitingUplinkSwitch(state) => state.on_update(session, env, reply, data),
         S::AwaitingResourceRelease(state) => state.on_update(session, env, reply, data),
@@ -138,7 +147,7 @@ fn on_n1_message(
         }
     };
     let (id, pti) = (message.pdu_session_id, message.pti);
-    if let Some(cause) = error_of_pti(&state, &message) {
+    if let Some(cause) = error_of_pti(&state, session, &message) {
         answer_n1(reply, n1::status(id, pti, cause), env.out);
         return state;
     }
@@ -158,6 +167,12 @@ fn on_n1_message(
             acknowledge(reply, env.out);
             return on_release_complete(state, session, env);
         }
+        GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_)
+            if pti != UNASSIGNED_PTI =>
+        {
+            acknowledge(reply, env.out);
+            session.reflective.revocation = None;
+        }
         GsmBody::PduSessionModificationComplete(_) => {
             acknowledge(reply, env.out);
             modification::on_modification_complete(session, env);
@@ -167,6 +182,12 @@ fn on_n1_message(
             acknowledge(reply, env.out);
             refused_transfer::on_command_ended(&state, session, env);
             return modification::on_modification_reject(state, session, env, reject.cause);
+        }
+        GsmBody::PduSessionModificationRequest(request)
+            if modification_request::revokes_reflective_qos(session, &request, (pti, &notes)) =>
+        {
+            modification::revoke_reflective_qos(&state, session, env, pti);
+            answer_n1(reply, n1::modification_accept(session, pti), env.out);
         }
         GsmBody::PduSessionModificationRequest(request) => {
             let cause = modification_request::cause_of_reject(session, &request, &notes);
@@ -202,16 +223,16 @@ fn on_n1_message(
 }
 
 /// The cause for 5GSM STATUS if the PTI does not fit the message (TS 24.501 7.3.1).
-fn error_of_pti(state: &State, message: &GsmMessage) -> Option<GsmCause> {
+fn error_of_pti(state: &State, session: &SmContext, message: &GsmMessage) -> Option<GsmCause> {
     let is_unassigned = message.pti == UNASSIGNED_PTI;
     match message.body {
         GsmBody::PduSessionEstablishmentRequest(_)
         | GsmBody::PduSessionModificationRequest(_)
         | GsmBody::PduSessionReleaseRequest(_) => is_unassigned.then_some(GsmCause::InvalidPtiValue),
         _ if is_unassigned => None,
-        // The SMF begins each modification, with no PTI.
+        // The SMF begins each other modification, with no PTI.
         GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_) => {
-            Some(GsmCause::PtiMismatch)
+            (session.reflective.revocation != Some(message.pti)).then_some(GsmCause::PtiMismatch)
         }
         GsmBody::PduSessionReleaseComplete(_) if state.release_pti() != Some(message.pti) => {
             Some(GsmCause::PtiMismatch)
@@ -526,6 +547,6 @@ pub(super) fn await_gnb(
 }
 
 /// Answers with 204 (no content).
-fn acknowledge(reply: PendingReply, out: &mut Outbox) {
+pub(super) fn acknowledge(reply: PendingReply, out: &mut Outbox) {
     reply.answer(Response::NoContent, out);
 }

@@ -34,6 +34,8 @@ pub struct QosFlow {
     pub arp: Arp,
     /// Bit rates of a GBR flow.
     pub gbr: Option<GbrQos>,
+    /// Reflective QoS Attribute: packets may have the RQI, which the gNB sends to the UE (TS 23.501 5.7.2.3).
+    pub reflective: bool,
 }
 
 /// The flow of that identifier, if its parameters name a 5QI.
@@ -63,6 +65,7 @@ pub(super) fn read(qfi: u64, parameters: &wire::QosFlowLevelQosParameters) -> Op
             preemptable: arp.pre_emption_vulnerability == wire::PreEmptionVulnerability::pre_emptable,
         },
         gbr: parameters.gbr_qos_information.as_ref().map(gbr),
+        reflective: parameters.reflective_qos_attribute == Some(wire::ReflectiveQosAttribute::subject_to),
     })
 }
 
@@ -99,5 +102,6 @@ pub(super) fn write(flow: &QosFlow) -> wire::QosFlowLevelQosParameters {
         )
     });
     let characteristics = wire::QosCharacteristics::nonDynamic5QI(descriptor);
-    wire::QosFlowLevelQosParameters::new(characteristics, arp, gbr, None, None, None)
+    let reflective = flow.reflective.then_some(wire::ReflectiveQosAttribute::subject_to);
+    wire::QosFlowLevelQosParameters::new(characteristics, arp, gbr, reflective, None, None)
 }

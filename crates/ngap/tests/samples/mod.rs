@@ -28,6 +28,11 @@ fn location() -> UserLocation {
     UserLocation { cell_plmn: plmn(), cell: NrCellIdentity::new(0x1_0000_0010), tai: tai() }
 }
 
+/// An end of an association.
+fn end(address: &str, port: Option<u16>) -> CpTransportLayer {
+    CpTransportLayer { address: address.parse().unwrap(), port }
+}
+
 fn guami() -> Guami {
     Guami { plmn_id: plmn(), amf_id: "02a07f".parse().unwrap() }
 }
@@ -59,7 +64,7 @@ fn tunnel() -> Tunnel {
 
 fn flow(qfi: u8) -> QosFlow {
     let arp = Arp { priority_level: 8, may_preempt: false, preemptable: true };
-    QosFlow { qfi, five_qi: 9, arp, gbr: None }
+    QosFlow { qfi, five_qi: 9, arp, gbr: None, reflective: false }
 }
 
 fn setup_request() -> Vec<u8> {
@@ -209,7 +214,23 @@ pub fn interface() -> Vec<Message> {
             ue_retention: Some(UeRetentionInformation::ues_retained),
         },
         NgSetupFailure { cause, time_to_wait: Some(TimeToWait::v10s), diagnostics: None },
-        RanConfigurationUpdate { ran_node_name: None, supported_tas: Some(tas), default_paging_drx: None },
+        RanConfigurationUpdate {
+            ran_node_name: None,
+            supported_tas: Some(tas),
+            default_paging_drx: None,
+            global_ran_node_id: None,
+            tnla_to_remove: None,
+        },
+        RanConfigurationUpdate {
+            ran_node_name: None,
+            supported_tas: None,
+            default_paging_drx: None,
+            global_ran_node_id: Some(GlobalRanNodeId::Gnb { plmn: plmn(), id: 1, bits: 24 }),
+            tnla_to_remove: Some(vec![
+                RanTnlAssociation { ran: end("10.0.0.2", None), amf: None },
+                RanTnlAssociation { ran: end("2001:db8::2", Some(7)), amf: Some(end("10.0.0.6", None)) },
+            ]),
+        },
         RanConfigurationUpdateAcknowledge { diagnostics: None },
         RanConfigurationUpdateFailure { cause, time_to_wait: None, diagnostics: None },
         AmfConfigurationUpdate {
@@ -217,8 +238,36 @@ pub fn interface() -> Vec<Message> {
             served_guamis: Some(vec![guami()]),
             relative_amf_capacity: Some(7),
             plmn_support: Some(plmns),
+            tnla_to_add: None,
+            tnla_to_remove: None,
+            tnla_to_update: None,
         },
-        AmfConfigurationUpdateAcknowledge { diagnostics: None },
+        AmfConfigurationUpdate {
+            amf_name: None,
+            served_guamis: None,
+            relative_amf_capacity: None,
+            plmn_support: None,
+            tnla_to_add: Some(vec![AmfTnlaToAdd {
+                endpoint: end("10.0.0.6", Some(38413)),
+                usage: Some(TnlAssociationUsage::both),
+                weight: 255,
+            }]),
+            tnla_to_remove: Some(vec![
+                AmfTnlaToRemove { endpoint: end("2001:db8::7", None), ran: None },
+                AmfTnlaToRemove { endpoint: end("10.0.0.8", None), ran: Some(end("10.0.0.2", Some(9))) },
+            ]),
+            tnla_to_update: Some(vec![AmfTnlaToUpdate {
+                endpoint: end("10.0.0.5", None),
+                usage: Some(TnlAssociationUsage::non_ue),
+                weight: Some(0),
+            }]),
+        },
+        AmfConfigurationUpdateAcknowledge { tnla_set_up: None, tnla_failed: None, diagnostics: None },
+        AmfConfigurationUpdateAcknowledge {
+            tnla_set_up: Some(vec![end("10.0.0.6", Some(38413))]),
+            tnla_failed: Some(vec![FailedTnla { endpoint: end("10.0.0.9", None), cause }]),
+            diagnostics: None,
+        },
         AmfConfigurationUpdateFailure { cause, time_to_wait: None, diagnostics: None },
         NgReset { cause, scope: ResetScope::NgInterface },
         NgReset { cause, scope: ResetScope::Part(connections.clone()) },

@@ -61,7 +61,11 @@ impl Gnb {
     }
 
     /// PDU SESSION RESOURCE MODIFY CONFIRM: flows that are not confirmed keep their tunnel (TS 38.413 8.2.5.2).
-    pub(super) fn receive_modify_confirm(&mut self, stream: u16, message: PduSessionResourceModifyConfirm) {
+    pub(super) fn receive_modify_confirm(
+        &mut self,
+        stream: super::N2Stream,
+        message: PduSessionResourceModifyConfirm,
+    ) {
         let (amf_id, ran_id) = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         let known = self.check_ids("PduSessionResourceModifyConfirm", amf_id, ran_id, stream);
         let Some(context) = known.and_then(|known| self.contexts.get_mut(&known.0)) else { return };

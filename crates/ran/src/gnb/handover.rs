@@ -144,6 +144,7 @@ impl Gnb {
         let context = UeContext {
             ue,
             amf_id: Some(amf_id),
+            association: None,
             amf_stream: None,
             is_set_up: true,
             bearers,
@@ -162,7 +163,7 @@ impl Gnb {
     /// PATH SWITCH REQUEST ACKNOWLEDGE (TS 38.413 8.4.4.2).
     pub(super) fn receive_path_switch_acknowledge(
         &mut self,
-        stream: u16,
+        stream: super::N2Stream,
         message: PathSwitchRequestAcknowledge,
     ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
@@ -197,7 +198,11 @@ impl Gnb {
     }
 
     /// PATH SWITCH REQUEST FAILURE: the UE loses its connection (TS 38.413 8.4.4.3).
-    pub(super) fn receive_path_switch_failure(&mut self, stream: u16, message: &PathSwitchRequestFailure) {
+    pub(super) fn receive_path_switch_failure(
+        &mut self,
+        stream: super::N2Stream,
+        message: &PathSwitchRequestFailure,
+    ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         if let Some(known) = self.check_path_switch("PathSwitchRequestFailure", ids, stream) {
             self.release_context(known);
@@ -209,7 +214,7 @@ impl Gnb {
         &mut self,
         name: &str,
         (amf_id, ran_id): (AmfUeNgapId, RanUeNgapId),
-        stream: u16,
+        stream: super::N2Stream,
     ) -> Option<RanUeNgapId> {
         let known = self.check_ids(name, amf_id, ran_id, stream)?.0;
         if self.contexts.get(&known).is_some_and(|context| context.switching.is_empty()) {

@@ -1,5 +1,6 @@
 //! Inputs and outputs of a gNB.
 
+use super::associations::N2Stream;
 use super::handover::{Cell, XnHandover};
 use super::reroute::Redirected;
 use crate::violation::Violation;
@@ -9,7 +10,7 @@ use pith_ngap::{
     SecurityCapabilities,
 };
 use pith_types::{Ambr, FiveGSTmsi, RanUeNgapId, Tai, Teid};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A UE, by the caller's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +31,8 @@ pub struct Bearer {
     pub qfi: u8,
     /// All its QoS flows.
     pub flows: QosFlows,
+    /// Those with the Reflective QoS Attribute: the UE gets the RQI of their packets (TS 38.415 5.5.3.4).
+    pub reflective: QosFlows,
     /// Session-AMBR, which the gNB enforces in uplink.
     pub ambr: Option<Ambr>,
 }
@@ -47,6 +50,11 @@ impl QosFlows {
     /// Adds a flow; QFIs are 0 to 63.
     pub const fn add(&mut self, qfi: u8) {
         self.0 |= 1 << (qfi & 63);
+    }
+
+    /// Adds or removes a flow.
+    pub const fn set(&mut self, qfi: u8, is_in: bool) {
+        if is_in { self.add(qfi) } else { self.remove(qfi) }
     }
 
     /// Removes a flow.
@@ -72,15 +80,17 @@ impl FromIterator<u8> for QosFlows {
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub enum Input<'a> {
-    /// The SCTP association is established.
+    /// An SCTP association is established.
     AssociationUp {
+        /// Its number: each association of a gNB has its own.
+        association: u8,
         /// Number of outbound streams.
         outbound_streams: u16,
     },
     /// The SCTP association is lost.
-    AssociationDown,
+    AssociationDown { association: u8 },
     /// An NGAP PDU was received.
-    Pdu { stream: u16, octets: &'a [u8] },
+    Pdu { association: u8, stream: u16, octets: &'a [u8] },
     /// A UE connects with an initial NAS message.
     Connect {
         ue: UeKey,
@@ -92,7 +102,7 @@ pub enum Input<'a> {
     /// A UE's first message that another AMF of the gNB does not serve.
     Rerouted { ue: UeKey, message: Box<InitialUeMessage> },
     /// The answer to [`Output::Redirect`]: the UE, if another endpoint had it.
-    Redirected { found: Option<Redirected>, stream: u16, message: Box<Message> },
+    Redirected { found: Option<Redirected>, stream: N2Stream, message: Box<Message> },
     /// A UE sends a NAS message on its connection.
     Uplink { ue: UeKey, nas: Vec<u8> },
     /// The gNB requests the AMF to release a UE's context.
@@ -124,7 +134,11 @@ pub enum Input<'a> {
 #[allow(missing_docs)]
 pub enum Output {
     /// Send an NGAP PDU.
-    Send { stream: u16, pdu: Vec<u8> },
+    Send { association: u8, stream: u16, pdu: Vec<u8> },
+    /// The AMF has another endpoint: establish an association with that number.
+    AddAssociation { association: u8, endpoint: SocketAddr },
+    /// The AMF has removed the endpoint of an association: end it.
+    RemoveAssociation { association: u8 },
     /// Deliver a NAS message to a UE.
     Nas { ue: UeKey, nas: Vec<u8> },
     /// Activate AS security with a UE.
@@ -178,7 +192,7 @@ pub enum Output {
     /// The AMF has a UE's first message rerouted to an AMF of that set. The endpoint has no connection of the UE any longer.
     Reroute { ue: UeKey, amf_set: u16, message: Box<InitialUeMessage> },
     /// The AMF has taken over a UE from the AMF of another endpoint ([`super::Gnb::give_up`]).
-    Redirect { old_amf: String, ran_id: RanUeNgapId, stream: u16, message: Box<Message> },
+    Redirect { old_amf: String, ran_id: RanUeNgapId, stream: N2Stream, message: Box<Message> },
     /// A UE's radio connection is released.
     Released { ue: UeKey },
     /// Page a UE in the cell.
@@ -198,8 +212,14 @@ pub enum Event {
     SetupRejected(Cause),
     /// NG SETUP REQUEST was not answered.
     SetupUnanswered,
-    /// The association is lost.
+    /// The last association is lost.
     Down,
+    /// An association is lost, and the gNB has others.
+    AssociationLost,
+    /// The AMF has accepted a further association.
+    AssociationJoined,
+    /// The AMF has refused a further association.
+    JoinRejected(Cause),
     /// The AMF reports the start or the end of overload.
     Overload(bool),
     /// The AMF acknowledged an NG RESET of the gNB.

@@ -8,39 +8,35 @@
 //!   | <- NG SETUP FAILURE        |   instead; again after Time To Wait
 //! ```
 
-use super::{Amf, COMMON_STREAM, Event, Gnb, NgState, Output, SETUP_PATIENCE};
+use super::{Amf, Event, Gnb, N2Stream, NgState, Output, SETUP_PATIENCE};
 use pith_ngap::{
-    AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, Cause, CauseRadioNetwork, ErrorIndication,
-    GlobalRanNodeId, NgSetupFailure, NgSetupRequest, NgSetupResponse, Paging, PagingDrx, SupportedTa,
-    TimeToWait, UeRetentionInformation,
+    AmfConfigurationUpdate, Cause, CauseRadioNetwork, ErrorIndication, NgSetupFailure, NgSetupResponse,
+    Paging, TimeToWait, UeRetentionInformation,
 };
 use std::time::Duration;
 
 impl Gnb {
-    /// The association is established: NG Setup (TS 38.413 8.7.1.2).
-    pub(super) fn begin_ng_setup(&mut self, outbound_streams: u16) {
-        self.streams = outbound_streams;
-        self.send_ng_setup_request();
-    }
-
-    fn send_ng_setup_request(&mut self) {
-        let settings = &self.settings;
-        let request = NgSetupRequest {
-            global_ran_node_id: GlobalRanNodeId::Gnb { plmn: settings.plmn, id: settings.id, bits: 32 },
-            ran_node_name: Some(settings.name.clone()),
-            supported_tas: vec![SupportedTa {
-                tac: settings.tac,
-                plmns: vec![(settings.plmn, settings.slices.clone())],
-            }],
-            default_paging_drx: Some(PagingDrx::v128),
-            ue_retention: self.proposes_retention().then_some(UeRetentionInformation::ues_retained),
-        };
+    /// NG Setup over the first association (TS 38.413 8.7.1.2).
+    pub(super) fn send_ng_setup_request(&mut self) {
+        let retained = self.proposes_retention().then_some(UeRetentionInformation::ues_retained);
+        let request = self.ng_setup_request(retained);
         self.state = NgState::AwaitingNgSetupResponse;
         self.deadline = Some(self.now + SETUP_PATIENCE);
-        self.send(COMMON_STREAM, request.encode());
+        let stream = N2Stream { association: self.links.set_up_over(), number: 0 };
+        self.send(stream, request.encode());
     }
 
-    pub(super) fn receive_ng_setup_response(&mut self, response: NgSetupResponse) {
+    pub(super) fn receive_ng_setup_response(&mut self, stream: N2Stream, response: NgSetupResponse) {
+        if self.state == NgState::Up
+            && self.settings.joins_by_ng_setup
+            && !self.links.is_ready(stream.association)
+        {
+            if response.ue_retention.is_none() {
+                self.violation("TS 38.413 8.7.1.2", "UEs of another association are not retained");
+                self.release_all();
+            }
+            return self.receive_joined();
+        }
         if self.state != NgState::AwaitingNgSetupResponse {
             return self.violation("TS 38.413 10.4", "NG SETUP RESPONSE without NG SETUP REQUEST");
         }
@@ -54,6 +50,7 @@ impl Gnb {
             capacity: response.relative_amf_capacity,
             overload: None,
         };
+        self.join_all();
         self.out.push(Output::Event(Event::Up));
         self.perform_deferred();
         self.connect_barred();
@@ -78,6 +75,9 @@ impl Gnb {
 
     /// NG SETUP FAILURE: another attempt only after Time To Wait (TS 38.413 8.7.1.3).
     pub(super) fn receive_ng_setup_failure(&mut self, failure: &NgSetupFailure) {
+        if self.state == NgState::Up && self.settings.joins_by_ng_setup {
+            return self.out.push(Output::Event(Event::JoinRejected(failure.cause)));
+        }
         if self.state != NgState::AwaitingNgSetupResponse {
             return self.violation("TS 38.413 10.4", "NG SETUP FAILURE without NG SETUP REQUEST");
         }
@@ -88,6 +88,7 @@ impl Gnb {
 
     pub(super) fn on_timeout(&mut self) {
         self.request_overdue_releases();
+        self.join_again();
         if self.deadline.is_none_or(|deadline| deadline > self.now) {
             return;
         }
@@ -99,9 +100,9 @@ impl Gnb {
         }
     }
 
-    /// The association is lost: deletes all state that depends on it (TS 38.412 7). A gNB that retains its UEs keeps those with a
+    /// The last association is lost: deletes all state that depends on it (TS 38.412 7). A gNB that retains its UEs keeps those with a
     /// complete context, unless a handover is in progress.
-    pub(super) fn on_association_down(&mut self) {
+    pub(super) fn lose_amf(&mut self) {
         let is_kept = |context: &super::UeContext| self.settings.retains_ues && context.is_retainable();
         let lost = self.contexts.iter().filter(|(_, context)| !is_kept(context));
         let mut ids: Vec<_> = lost.map(|(id, _)| *id).collect();
@@ -121,16 +122,16 @@ impl Gnb {
 
     /// AMF CONFIGURATION UPDATE (TS 38.413 8.7.3.2).
     pub(super) fn receive_amf_configuration_update(&mut self, update: AmfConfigurationUpdate) {
-        if let Some(name) = update.amf_name {
-            self.amf.name = name;
+        if let Some(name) = &update.amf_name {
+            self.amf.name.clone_from(name);
         }
-        if let Some(guamis) = update.served_guamis {
-            self.amf.guamis = guamis;
+        if let Some(guamis) = &update.served_guamis {
+            self.amf.guamis.clone_from(guamis);
         }
         if let Some(capacity) = update.relative_amf_capacity {
             self.amf.capacity = capacity;
         }
-        self.send(COMMON_STREAM, AmfConfigurationUpdateAcknowledge { diagnostics: None }.encode());
+        self.change_endpoints(&update);
     }
 
     pub(super) fn note_overload(&mut self, reduction: Option<u8>) {
@@ -170,7 +171,7 @@ impl Gnb {
 }
 
 /// Time To Wait (TS 38.413 9.3.1.56).
-fn length_of(wait: TimeToWait) -> Duration {
+pub(super) fn length_of(wait: TimeToWait) -> Duration {
     Duration::from_secs(match wait {
         TimeToWait::v1s => 1,
         TimeToWait::v2s => 2,

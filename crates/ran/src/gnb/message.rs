@@ -10,7 +10,7 @@ pub(crate) struct KnownUe(pub RanUeNgapId);
 
 impl Gnb {
     /// Handles a PDU from the association.
-    pub(super) fn receive(&mut self, stream: u16, octets: &[u8]) {
+    pub(super) fn receive(&mut self, stream: super::N2Stream, octets: &[u8]) {
         match Message::decode(octets) {
             Ok(message) => self.dispatch(stream, message),
             Err(error) => self.answer_undecodable(&error),
@@ -29,15 +29,22 @@ impl Gnb {
         self.send(COMMON_STREAM, indication.encode());
     }
 
-    pub(super) fn dispatch(&mut self, stream: u16, message: Message) {
-        if self.state != NgState::Up && !is_of_setup(&message) {
+    pub(super) fn dispatch(&mut self, stream: super::N2Stream, message: Message) {
+        if self.state != NgState::Up && !is_of_setup(&message) && !is_of_update(&message) {
             return self.violation("TS 38.413 8.7.1.1", format!("{} before NG Setup", message.name()));
+        }
+        if !self.links.is_ready(stream.association) && !is_of_setup(&message) && !is_of_update(&message) {
+            let text = format!("{} over an association that has not joined", message.name());
+            return self.violation("TS 38.413 8.7.2.2", text);
         }
         self.check_stream(stream, &message);
         match message {
-            Message::NgSetupResponse(response) => self.receive_ng_setup_response(response),
+            Message::NgSetupResponse(response) => self.receive_ng_setup_response(stream, response),
             Message::NgSetupFailure(failure) => self.receive_ng_setup_failure(&failure),
             Message::AmfConfigurationUpdate(update) => self.receive_amf_configuration_update(update),
+            Message::RanConfigurationUpdateAcknowledge(_) => self.receive_joined(),
+            Message::RanConfigurationUpdateFailure(failure) => self.receive_not_joined(&failure),
+            Message::UeTnlaBindingReleaseRequest(request) => self.receive_binding_release(stream, &request),
             Message::OverloadStart(start) => {
                 self.note_overload(Some(start.traffic_load_reduction.unwrap_or(100)))
             }
@@ -104,9 +111,9 @@ impl Gnb {
     }
 
     /// Non-UE-associated messages use a reserved stream (TS 38.412 7).
-    fn check_stream(&mut self, stream: u16, message: &Message) {
-        if is_common(message) && stream != COMMON_STREAM {
-            self.violation("TS 38.412 7", format!("{} on stream {stream}", message.name()));
+    fn check_stream(&mut self, stream: super::N2Stream, message: &Message) {
+        if is_common(message) && stream.number != COMMON_STREAM.number {
+            self.violation("TS 38.412 7", format!("{} on stream {}", message.name(), stream.number));
         }
     }
 
@@ -117,7 +124,7 @@ impl Gnb {
         name: &str,
         amf_id: AmfUeNgapId,
         ran_id: RanUeNgapId,
-        stream: u16,
+        stream: super::N2Stream,
     ) -> Option<KnownUe> {
         let Some(context) = self.contexts.get_mut(&ran_id) else {
             if self.departed.contains_key(&ran_id) {
@@ -134,7 +141,11 @@ impl Gnb {
             return None;
         };
         let expected = *context.amf_id.get_or_insert(amf_id);
-        let earlier_stream = *context.amf_stream.get_or_insert(stream);
+        if stream.association.is_some() && stream.association != context.association {
+            // The AMF has changed the binding (TS 23.502 4.2.7.2).
+            (context.association, context.amf_stream) = (stream.association, None);
+        }
+        let earlier_stream = *context.amf_stream.get_or_insert(stream.number);
         let own_stream = self.stream_for(ran_id);
         if expected != amf_id {
             let text =
@@ -145,19 +156,19 @@ impl Gnb {
             self.release_context(ran_id);
             return None;
         }
-        self.check_ue_stream(name, stream, earlier_stream);
+        self.check_ue_stream(name, stream.number, (stream.association, earlier_stream));
         Some(KnownUe(ran_id))
     }
 
     /// The AMF may choose any downlink stream for a UE, except the one reserved for non-UE-associated
     /// messages. The stream stays the same while the connection exists (TS 38.412 7).
-    fn check_ue_stream(&mut self, name: &str, stream: u16, earlier: u16) {
+    fn check_ue_stream(&mut self, name: &str, stream: u16, (association, earlier): (Option<u8>, u16)) {
         if stream != earlier {
             let text = format!("{name} on stream {stream}, the AMF's stream of this UE was {earlier} before");
             self.violation("TS 38.412 7", text);
         }
         // With a single stream there is no choice.
-        if stream == COMMON_STREAM && self.streams > 1 {
+        if stream == COMMON_STREAM.number && self.links.streams(association) > 1 {
             self.violation(
                 "TS 38.412 7",
                 format!("{name} on stream {stream}, which is reserved for messages without a UE"),
@@ -170,12 +181,21 @@ fn is_of_setup(message: &Message) -> bool {
     matches!(message, Message::NgSetupResponse(_) | Message::NgSetupFailure(_) | Message::ErrorIndication(_))
 }
 
+fn is_of_update(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::RanConfigurationUpdateAcknowledge(_) | Message::RanConfigurationUpdateFailure(_)
+    )
+}
+
 fn is_common(message: &Message) -> bool {
     matches!(
         message,
         Message::NgSetupResponse(_)
             | Message::NgSetupFailure(_)
             | Message::AmfConfigurationUpdate(_)
+            | Message::RanConfigurationUpdateAcknowledge(_)
+            | Message::RanConfigurationUpdateFailure(_)
             | Message::OverloadStart(_)
             | Message::OverloadStop(_)
             | Message::NgReset(_)

@@ -6,6 +6,7 @@
 //!  the tester    ReleaseContext, Reset                ──┘          └──> Event, Violation
 //! ```
 
+mod associations;
 mod containers;
 mod flow_mobility;
 mod handover;
@@ -22,6 +23,7 @@ mod retention;
 mod trace;
 mod ue_context;
 
+pub use associations::N2Stream;
 pub use handover::{Cell, XnHandover};
 pub use interface::{Bearer, Event, Input, Output, QosFlows, UeKey};
 pub use reroute::Redirected;
@@ -38,8 +40,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The stream of non-UE-associated procedures (TS 38.412 7).
-const COMMON_STREAM: u16 = 0;
+use associations::{COMMON_STREAM, Links};
 
 /// Configuration of a gNB.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct Settings {
     pub first_teid: u32,
     /// Keeps the UEs while it has no association, and proposes to retain them (TS 38.413 8.7.1.2).
     pub retains_ues: bool,
+    /// Its further associations join by NG SETUP REQUEST, not by RAN CONFIGURATION UPDATE.
+    pub joins_by_ng_setup: bool,
 }
 
 impl Settings {
@@ -100,7 +103,9 @@ pub struct Amf {
 struct UeContext {
     ue: UeKey,
     amf_id: Option<AmfUeNgapId>,
-    /// The stream of the AMF's first message for the UE.
+    /// The association to which the UE is bound: that of the AMF's last message.
+    association: Option<u8>,
+    /// The stream of the AMF's first message for the UE over it.
     amf_stream: Option<u16>,
     /// Initial Context Setup is complete.
     is_set_up: bool,
@@ -138,7 +143,9 @@ pub struct Gnb {
     barred: Vec<BarredUe>,
     state: NgState,
     amf: Amf,
-    streams: u16,
+    links: Links,
+    /// Associations that the AMF has refused, and when they try again.
+    joins: VecDeque<(Instant, u8)>,
     contexts: HashMap<RanUeNgapId, UeContext>,
     ran_ids: HashMap<UeKey, RanUeNgapId>,
     /// Ids of contexts that were released before the AMF answered: the AMF could not be notified.
@@ -177,7 +184,8 @@ impl Gnb {
             barred: Vec::new(),
             state: NgState::Down,
             amf: Amf::default(),
-            streams: 1,
+            links: Links::default(),
+            joins: VecDeque::new(),
             contexts: HashMap::new(),
             ran_ids: HashMap::new(),
             unanswered: HashSet::new(),
@@ -209,9 +217,15 @@ impl Gnb {
         self.now = now;
         std::mem::swap(&mut self.out, out);
         match input {
-            Input::AssociationUp { outbound_streams } => self.begin_ng_setup(outbound_streams),
-            Input::AssociationDown => self.on_association_down(),
-            Input::Pdu { stream, octets } => self.receive(stream, octets),
+            Input::AssociationUp { association, outbound_streams } => {
+                self.on_association_up(association, outbound_streams);
+            }
+            Input::AssociationDown { association } => self.on_association_down(association),
+            Input::Pdu { association, stream, octets } => {
+                self.links.receive_on(Some(association));
+                self.receive(N2Stream { association: Some(association), number: stream }, octets);
+                self.links.receive_on(None);
+            }
             Input::Connect { ue, nas, cause, s_tmsi } => self.connect(ue, nas, cause, s_tmsi),
             Input::Rerouted { ue, message } => self.send_rerouted(ue, *message),
             Input::Redirected { found, stream, message } => self.receive_redirecting(found, stream, *message),
@@ -238,7 +252,8 @@ impl Gnb {
     /// The time at which [`Input::Timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         let departure = self.departures.front().map(|(due, _)| *due);
-        self.deadline.into_iter().chain(departure).min()
+        let join = self.joins.iter().map(|(due, _)| *due);
+        self.deadline.into_iter().chain(departure).chain(join).min()
     }
 
     /// Whether NG Setup has succeeded and the association exists.
@@ -272,17 +287,10 @@ impl Gnb {
         UserLocation { cell_plmn: self.settings.plmn, cell, tai: self.settings.tai() }
     }
 
-    /// Streams from 1 up are assigned to UEs in turn (TS 38.412 7).
-    fn stream_for(&self, ran_id: RanUeNgapId) -> u16 {
-        match self.streams {
-            0 | 1 => COMMON_STREAM,
-            streams => (ran_id.0 % u32::from(streams - 1)) as u16 + 1,
-        }
-    }
-
-    fn send(&mut self, stream: u16, pdu: Result<Vec<u8>, EncodeError>) {
+    fn send(&mut self, stream: N2Stream, pdu: Result<Vec<u8>, EncodeError>) {
+        let association = self.association_for(stream);
         match pdu {
-            Ok(pdu) => self.out.push(Output::Send { stream, pdu }),
+            Ok(pdu) => self.out.push(Output::Send { association, stream: stream.number, pdu }),
             Err(error) => self.violation("TS 38.413 9.4", error.to_string()),
         }
     }
@@ -292,7 +300,12 @@ impl Gnb {
     }
 
     /// Sends ERROR INDICATION (TS 38.413 8.7.5, 10.6).
-    fn indicate_error(&mut self, ids: (Option<AmfUeNgapId>, Option<RanUeNgapId>), cause: Cause, stream: u16) {
+    fn indicate_error(
+        &mut self,
+        ids: (Option<AmfUeNgapId>, Option<RanUeNgapId>),
+        cause: Cause,
+        stream: N2Stream,
+    ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = ids;
         let indication = ErrorIndication {
             amf_ue_ngap_id,

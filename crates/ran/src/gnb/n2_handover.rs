@@ -104,7 +104,7 @@ impl Gnb {
     }
 
     /// HANDOVER REQUEST (TS 38.413 8.4.2.2): the gNB prepares a context.
-    pub(super) fn receive_handover_request(&mut self, stream: u16, request: HandoverRequest) {
+    pub(super) fn receive_handover_request(&mut self, stream: super::N2Stream, request: HandoverRequest) {
         let Some(ue) = ue_of(&request.source_to_target) else {
             self.violation(
                 "TS 38.413 9.3.1.20",
@@ -130,7 +130,8 @@ impl Gnb {
         let context = UeContext {
             ue,
             amf_id: Some(request.amf_ue_ngap_id),
-            amf_stream: Some(stream),
+            association: stream.association,
+            amf_stream: Some(stream.number),
             is_set_up: true,
             bearers: Vec::new(),
             keys: Some(keys),
@@ -160,7 +161,7 @@ impl Gnb {
         self.send(self.stream_for(ran_ue_ngap_id), acknowledge.encode());
     }
 
-    fn check_handover_request(&mut self, stream: u16, request: &HandoverRequest) {
+    fn check_handover_request(&mut self, stream: super::N2Stream, request: &HandoverRequest) {
         if !self.amf.guamis.contains(&request.guami) {
             self.violation(
                 "TS 38.413 9.2.3.4",
@@ -171,7 +172,7 @@ impl Gnb {
             self.violation("TS 38.413 9.3.1.31", "Allowed NSSAI without slices, or with too many");
         }
         self.check_restrictions(request.mobility_restrictions.as_ref(), true);
-        if stream == super::COMMON_STREAM && self.streams > 1 {
+        if stream.number == super::COMMON_STREAM.number && self.links.streams(stream.association) > 1 {
             self.violation(
                 "TS 38.412 7",
                 "HANDOVER REQUEST on the stream reserved for messages without a UE",
@@ -231,7 +232,7 @@ impl Gnb {
         Some(Tunnel { address: self.settings.n3, teid })
     }
 
-    fn refuse_handover(&mut self, stream: u16, request: &HandoverRequest) {
+    fn refuse_handover(&mut self, stream: super::N2Stream, request: &HandoverRequest) {
         let cause = Cause::Protocol(CauseProtocol::semantic_error);
         let failure =
             HandoverFailure { amf_ue_ngap_id: request.amf_ue_ngap_id, cause: Some(cause), diagnostics: None };
@@ -239,7 +240,7 @@ impl Gnb {
     }
 
     /// HANDOVER COMMAND: the UE leaves for the target cell (TS 38.413 8.4.1.2, 8.4.6.2).
-    pub(super) fn receive_handover_command(&mut self, stream: u16, command: HandoverCommand) {
+    pub(super) fn receive_handover_command(&mut self, stream: super::N2Stream, command: HandoverCommand) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (command.amf_ue_ngap_id, command.ran_ue_ngap_id);
         let Some(known) = self.check_ids("HandoverCommand", amf_ue_ngap_id, ran_ue_ngap_id, stream) else {
             return;
@@ -285,7 +286,11 @@ impl Gnb {
     }
 
     /// HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 8.4.5.2).
-    pub(super) fn receive_cancel_acknowledge(&mut self, stream: u16, message: &HandoverCancelAcknowledge) {
+    pub(super) fn receive_cancel_acknowledge(
+        &mut self,
+        stream: super::N2Stream,
+        message: &HandoverCancelAcknowledge,
+    ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         // No state depends on it.
         let _ = self.check_ids("HandoverCancelAcknowledge", ids.0, ids.1, stream);
@@ -335,7 +340,11 @@ impl Gnb {
     }
 
     /// HANDOVER PREPARATION FAILURE: the UE stays (TS 38.413 8.4.1.3).
-    pub(super) fn receive_preparation_failure(&mut self, stream: u16, failure: &HandoverPreparationFailure) {
+    pub(super) fn receive_preparation_failure(
+        &mut self,
+        stream: super::N2Stream,
+        failure: &HandoverPreparationFailure,
+    ) {
         let ids = (failure.amf_ue_ngap_id, failure.ran_ue_ngap_id);
         let Some(known) = self.check_ids("HandoverPreparationFailure", ids.0, ids.1, stream) else { return };
         let Some(context) = self.contexts.get_mut(&known.0) else { return };
@@ -367,7 +376,11 @@ impl Gnb {
     }
 
     /// DOWNLINK RAN STATUS TRANSFER: the counts of the source gNB (TS 38.413 8.4.7.2).
-    pub(super) fn receive_status_transfer(&mut self, stream: u16, message: &DownlinkRanStatusTransfer) {
+    pub(super) fn receive_status_transfer(
+        &mut self,
+        stream: super::N2Stream,
+        message: &DownlinkRanStatusTransfer,
+    ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         let Some(known) = self.check_ids("DownlinkRanStatusTransfer", ids.0, ids.1, stream) else { return };
         let expected = self.contexts.get(&known.0).map(|context| counts(context.ue));

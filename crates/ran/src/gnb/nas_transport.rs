@@ -56,6 +56,7 @@ impl Gnb {
         let context = UeContext {
             ue,
             amf_id: None,
+            association: None,
             amf_stream: None,
             is_set_up: false,
             bearers: Vec::new(),
@@ -101,7 +102,11 @@ impl Gnb {
     }
 
     /// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2.2).
-    pub(super) fn receive_downlink_nas_transport(&mut self, stream: u16, transport: DownlinkNasTransport) {
+    pub(super) fn receive_downlink_nas_transport(
+        &mut self,
+        stream: super::N2Stream,
+        transport: DownlinkNasTransport,
+    ) {
         let (amf_id, ran_id) = (transport.amf_ue_ngap_id, transport.ran_ue_ngap_id);
         if let Some(old_amf) = self.redirected_from(transport.old_amf.as_ref(), ran_id) {
             return self.await_redirected((old_amf, ran_id), stream, transport.into());

@@ -33,7 +33,11 @@ pub(super) struct SetupResult {
 
 impl Gnb {
     /// PDU SESSION RESOURCE SETUP REQUEST (TS 38.413 8.2.1.2).
-    pub(super) fn receive_setup_request(&mut self, stream: u16, request: PduSessionResourceSetupRequest) {
+    pub(super) fn receive_setup_request(
+        &mut self,
+        stream: super::N2Stream,
+        request: PduSessionResourceSetupRequest,
+    ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("PduSessionResourceSetupRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
@@ -94,6 +98,7 @@ impl Gnb {
             n3: self.settings.n3,
             qfi: flows.first().copied().unwrap_or_default(),
             flows: flows.iter().copied().collect(),
+            reflective: transfer.flows.iter().filter(|flow| flow.reflective).map(|flow| flow.qfi).collect(),
             ambr: transfer.session_ambr,
         };
         if let Some(context) = self.contexts.get_mut(&ran_id) {
@@ -144,7 +149,11 @@ impl Gnb {
     }
 
     /// PDU SESSION RESOURCE RELEASE COMMAND (TS 38.413 8.2.2.2).
-    pub(super) fn receive_release_command(&mut self, stream: u16, command: PduSessionResourceReleaseCommand) {
+    pub(super) fn receive_release_command(
+        &mut self,
+        stream: super::N2Stream,
+        command: PduSessionResourceReleaseCommand,
+    ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (command.amf_ue_ngap_id, command.ran_ue_ngap_id);
         let known =
             self.check_ids("PduSessionResourceReleaseCommand", amf_ue_ngap_id, ran_ue_ngap_id, stream);
@@ -186,7 +195,11 @@ impl Gnb {
 
     /// PDU SESSION RESOURCE MODIFY REQUEST (TS 38.413 8.2.3.2): the simulated radio accepts every
     /// modification.
-    pub(super) fn receive_modify_request(&mut self, stream: u16, request: PduSessionResourceModifyRequest) {
+    pub(super) fn receive_modify_request(
+        &mut self,
+        stream: super::N2Stream,
+        request: PduSessionResourceModifyRequest,
+    ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
         let known = self.check_ids("PduSessionResourceModifyRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
@@ -250,10 +263,17 @@ impl Gnb {
         let releases_default = transfer.to_release.iter().any(|(qfi, _)| *qfi == bearer.qfi);
         bearer.ambr = transfer.session_ambr.or(bearer.ambr);
         bearer.uplink = change.map_or(bearer.uplink, |change| change.uplink);
-        transfer.flows.iter().for_each(|flow| bearer.flows.add(flow.qfi));
-        transfer.to_release.iter().for_each(|(qfi, _)| bearer.flows.remove(*qfi));
+        for flow in &transfer.flows {
+            bearer.flows.add(flow.qfi);
+            bearer.reflective.set(flow.qfi, flow.reflective);
+        }
+        for (qfi, _) in &transfer.to_release {
+            bearer.flows.remove(*qfi);
+            bearer.reflective.remove(*qfi);
+        }
         let bearer = *bearer;
-        if (bearer.uplink, bearer.flows) != (before.uplink, before.flows) {
+        let what = |it: &Bearer| (it.uplink, it.flows, it.reflective);
+        if what(&bearer) != what(&before) {
             self.out.push(Output::BearerMoved { ue, bearer });
         }
         if releases_default {
@@ -282,6 +302,8 @@ fn fault_of_flow(flow: &QosFlow) -> Option<&'static str> {
         Some("a Non-GBR QoS flow with guaranteed bit rates")
     } else if flow.gbr.is_some_and(|gbr| gbr.guaranteed.uplink > gbr.maximum.uplink) {
         Some("a guaranteed bit rate above the maximum bit rate")
+    } else if flow.gbr.is_some() && flow.reflective {
+        Some("a GBR QoS flow with the Reflective QoS Attribute")
     } else if flow.qfi > 63 {
         Some("a QFI above 63")
     } else if !(1..=15).contains(&flow.arp.priority_level) {

@@ -45,7 +45,11 @@ impl Gnb {
     }
 
     /// REROUTE NAS REQUEST: the UE's first message goes to an AMF of another set.
-    pub(super) fn receive_reroute_nas_request(&mut self, stream: u16, request: RerouteNasRequest) {
+    pub(super) fn receive_reroute_nas_request(
+        &mut self,
+        stream: super::N2Stream,
+        request: RerouteNasRequest,
+    ) {
         let ran_id = request.ran_ue_ngap_id;
         let Some(context) = self.contexts.get(&ran_id) else {
             let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
@@ -100,7 +104,7 @@ impl Gnb {
     pub(super) fn await_redirected(
         &mut self,
         (old_amf, ran_id): (String, RanUeNgapId),
-        stream: u16,
+        stream: super::N2Stream,
         message: Message,
     ) {
         self.out.push(Output::Redirect { old_amf, ran_id, stream, message: Box::new(message) });
@@ -117,7 +121,12 @@ impl Gnb {
     }
 
     /// The first message of the AMF to which a UE was passed on; without the UE if no endpoint has it.
-    pub(super) fn receive_redirecting(&mut self, found: Option<Redirected>, stream: u16, message: Message) {
+    pub(super) fn receive_redirecting(
+        &mut self,
+        found: Option<Redirected>,
+        stream: super::N2Stream,
+        message: Message,
+    ) {
         if let Some(Redirected { ue, ran_id, is_emergency }) = found {
             self.open(ue, ran_id, is_emergency);
             return self.dispatch(stream, message);

@@ -57,7 +57,7 @@ impl Gnb {
         }
         if accepted.is_some() && was_proposed {
             // The AMF chooses the streams of the new association.
-            self.contexts.values_mut().for_each(|context| context.amf_stream = None);
+            self.contexts.values_mut().for_each(|it| (it.association, it.amf_stream) = (None, None));
             return self.report_lost();
         }
         self.lost.clear();

@@ -13,7 +13,7 @@ impl Gnb {
     }
 
     /// TRACE START (TS 38.413 8.11.1.2), which has no answer.
-    pub(super) fn receive_trace_start(&mut self, stream: u16, message: TraceStart) {
+    pub(super) fn receive_trace_start(&mut self, stream: super::N2Stream, message: TraceStart) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         let Some(ran_id) = self.traced_ue("TraceStart", ids, stream) else { return };
         match message.activation {
@@ -23,7 +23,7 @@ impl Gnb {
     }
 
     /// DEACTIVATE TRACE (TS 38.413 8.11.3.2): the trace with that Trace Reference ends.
-    pub(super) fn receive_deactivate_trace(&mut self, stream: u16, message: &DeactivateTrace) {
+    pub(super) fn receive_deactivate_trace(&mut self, stream: super::N2Stream, message: &DeactivateTrace) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         let Some(ran_id) = self.traced_ue("DeactivateTrace", ids, stream) else { return };
         let Some(trace) = message.trace else {
@@ -63,7 +63,7 @@ impl Gnb {
         &mut self,
         name: &str,
         (amf_id, ran_id): (AmfUeNgapId, RanUeNgapId),
-        stream: u16,
+        stream: super::N2Stream,
     ) -> Option<RanUeNgapId> {
         Some(self.check_ids(name, amf_id, ran_id, stream)?.0)
     }

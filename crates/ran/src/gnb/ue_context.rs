@@ -24,7 +24,7 @@ impl Gnb {
     /// INITIAL CONTEXT SETUP REQUEST (TS 38.413 8.3.1.2). Security first, then bearers, then NAS.
     pub(super) fn receive_initial_context_setup_request(
         &mut self,
-        stream: u16,
+        stream: super::N2Stream,
         request: InitialContextSetupRequest,
     ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
@@ -98,7 +98,7 @@ impl Gnb {
         usable
     }
 
-    fn fail_initial_context_setup(&mut self, request: &InitialContextSetupRequest, stream: u16) {
+    fn fail_initial_context_setup(&mut self, request: &InitialContextSetupRequest, stream: super::N2Stream) {
         let cause = CauseProtocol::message_not_compatible_with_receiver_state;
         let failure = InitialContextSetupFailure {
             amf_ue_ngap_id: request.amf_ue_ngap_id,
@@ -114,7 +114,7 @@ impl Gnb {
     /// (TS 38.331 5.6.1.2).
     pub(super) fn receive_radio_capability_check(
         &mut self,
-        stream: u16,
+        stream: super::N2Stream,
         request: &UeRadioCapabilityCheckRequest,
     ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
@@ -136,7 +136,7 @@ impl Gnb {
     /// UE CONTEXT MODIFICATION REQUEST (TS 38.413 8.3.4.2).
     pub(super) fn receive_ue_context_modification_request(
         &mut self,
-        stream: u16,
+        stream: super::N2Stream,
         request: &UeContextModificationRequest,
     ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
@@ -191,7 +191,7 @@ impl Gnb {
     /// UE CONTEXT RELEASE COMMAND (TS 38.413 8.3.3.2).
     pub(super) fn receive_ue_context_release_command(
         &mut self,
-        stream: u16,
+        stream: super::N2Stream,
         command: &UeContextReleaseCommand,
     ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = match command.ids {
@@ -235,7 +235,7 @@ impl Gnb {
     /// LOCATION REPORTING CONTROL with the event `direct`: reports the cell once (TS 38.413 8.12.1.2). Other events are refused.
     pub(super) fn receive_location_reporting_control(
         &mut self,
-        stream: u16,
+        stream: super::N2Stream,
         control: &LocationReportingControl,
     ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (control.amf_ue_ngap_id, control.ran_ue_ngap_id);

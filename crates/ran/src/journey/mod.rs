@@ -41,6 +41,8 @@ pub(crate) enum UserAction {
     Page(u64),
     /// Send a Router Solicitation in this session, if it has IPv6.
     SolicitRouter(u8),
+    /// Request a prefix for hosts behind the UE in this session.
+    RequestPrefix(u8),
     /// Send an echo request with that sequence number.
     Ping(u16),
     /// Send the datagram of the stream with that number.
@@ -81,6 +83,10 @@ pub(crate) struct Journey {
     has_addresses: bool,
     /// Router Solicitations sent.
     solicitations: u8,
+    /// The session has its delegated prefix.
+    has_prefix: bool,
+    /// Requests for one that were sent.
+    prefix_requests: u8,
     deadline: Option<Instant>,
     ping: PingRun,
     traffic: TrafficRun,
@@ -131,6 +137,8 @@ impl Journey {
             bearers: 0,
             has_addresses: false,
             solicitations: 0,
+            has_prefix: false,
+            prefix_requests: 0,
             deadline: None,
             ping: PingRun::default(),
             traffic: TrafficRun::default(),
@@ -171,6 +179,7 @@ impl Journey {
                 Progress::Waiting => self.begin_step(scene),
                 Progress::Under(Step::Wait(_)) => self.end_step(scene),
                 Progress::Under(_) if self.waits_for_router() => self.solicit(scene),
+                Progress::Under(_) if self.waits_for_prefix(scene) => self.request_prefix(scene),
                 Progress::Under(Step::Page) => {
                     self.fail("paging: the packet was not delivered".to_owned(), scene);
                 }

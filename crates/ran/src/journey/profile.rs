@@ -236,6 +236,8 @@ pub struct Plan {
     pub survives_loss: bool,
     /// Time of the run after which no round begins.
     pub duration: Option<Duration>,
+    /// Each session with IPv6 needs a prefix for hosts behind the UE (TS 23.501 5.8.2.2.4), with which they ping, too.
+    pub requests_prefix: bool,
 }
 
 impl Plan {
@@ -293,6 +295,7 @@ impl Plan {
             persistent: false,
             survives_loss: false,
             duration: None,
+            requests_prefix: false,
         }
     }
 

@@ -12,7 +12,7 @@
 //! The selected AMF may pass the UE on to another one (AMF re-allocation, TS 23.502 4.2.2.2.3).
 
 use super::{Gnb, PendingOutput, Ran, Signal};
-use crate::gnb::{self, UeKey};
+use crate::gnb::{self, N2Stream, UeKey};
 use pith_ngap::{InitialUeMessage, Message};
 use pith_types::{FiveGSTmsi, RanUeNgapId};
 
@@ -89,7 +89,7 @@ impl Ran {
         &mut self,
         endpoint: usize,
         (old_amf, ran_id): (&str, RanUeNgapId),
-        (stream, message): (u16, Box<Message>),
+        (stream, message): (N2Stream, Box<Message>),
     ) {
         let first = endpoint / self.amfs * self.amfs;
         let mut endpoints = self.gnbs[first..first + self.amfs].iter_mut();

@@ -2,6 +2,7 @@
 
 use crate::gnb::{self, UeKey};
 use crate::journey::Progress;
+pub use crate::prefix::DelegatedPrefix;
 use crate::ue;
 use std::net::{SocketAddr, SocketAddrV4};
 
@@ -9,16 +10,18 @@ use std::net::{SocketAddr, SocketAddrV4};
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub enum Input<'a> {
-    /// The association of a gNB is established.
+    /// An association of a gNB is established.
     N2Up {
         gnb: usize,
+        /// Its number at the gNB.
+        association: u8,
         /// Number of outbound streams.
         outbound_streams: u16,
     },
-    /// The association of a gNB is lost.
-    N2Down { gnb: usize },
+    /// An association of a gNB is lost.
+    N2Down { gnb: usize, association: u8 },
     /// An NGAP PDU was received.
-    N2 { gnb: usize, stream: u16, pdu: &'a [u8] },
+    N2 { gnb: usize, association: u8, stream: u16, pdu: &'a [u8] },
     /// A GTP-U datagram was received.
     N3 { from: SocketAddr, datagram: &'a [u8] },
     /// A UE has an IP packet to send.
@@ -41,7 +44,11 @@ pub enum Input<'a> {
 #[allow(missing_docs)]
 pub enum Output {
     /// Send an NGAP PDU.
-    N2 { gnb: usize, stream: u16, pdu: Vec<u8> },
+    N2 { gnb: usize, association: u8, stream: u16, pdu: Vec<u8> },
+    /// Establish an association with that number of a gNB.
+    Associate { gnb: usize, association: u8, endpoint: SocketAddr },
+    /// End an association of a gNB.
+    Disassociate { gnb: usize, association: u8 },
     /// Send a GTP-U datagram.
     N3 { to: SocketAddr, datagram: Vec<u8> },
     /// An IP packet for a UE that does not answer its own pings or streams.
@@ -56,6 +63,13 @@ pub enum Output {
         to: SocketAddrV4,
         /// Payload of the datagram.
         data: Vec<u8>,
+    },
+    /// The UPF has delegated a prefix to a UE.
+    Delegated {
+        ue: UeKey,
+        /// PDU session identity.
+        session: u8,
+        prefix: DelegatedPrefix,
     },
     /// An event that the tester of a gNB observes.
     GnbEvent { gnb: usize, event: gnb::Event },

@@ -15,7 +15,7 @@ mod interface;
 mod schedule;
 mod user_plane;
 
-pub use interface::{Input, Output, Tally};
+pub use interface::{DelegatedPrefix, Input, Output, Tally};
 
 use crate::clock::Instant;
 use crate::gnb::{self, Gnb, UeKey};
@@ -28,6 +28,7 @@ use pith_ngap::CauseRadioNetwork;
 use pith_types::{FiveGSTmsi, Pei, Teid};
 use schedule::{Entity, Schedule};
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use user_plane::Endpoint;
@@ -168,6 +169,13 @@ impl Ran {
         self.in_flight = Some(most.max(1));
     }
 
+    /// The AMF's end of an association that the caller establishes.
+    pub fn note_endpoint(&mut self, gnb: usize, association: u8, endpoint: SocketAddr) {
+        if let Some(gnb) = self.gnbs.get_mut(gnb) {
+            gnb.note_endpoint(association, endpoint);
+        }
+    }
+
     /// Cells without an AMF are barred.
     pub fn bar_cells_without_amf(&mut self) {
         self.gnbs.iter_mut().for_each(Gnb::bar_cell_without_amf);
@@ -211,11 +219,15 @@ impl Ran {
         self.now = now;
         std::mem::swap(&mut self.out, out);
         match input {
-            Input::N2Up { gnb, outbound_streams } => {
-                self.gnb_input(gnb, gnb::Input::AssociationUp { outbound_streams });
+            Input::N2Up { gnb, association, outbound_streams } => {
+                self.gnb_input(gnb, gnb::Input::AssociationUp { association, outbound_streams });
             }
-            Input::N2Down { gnb } => self.gnb_input(gnb, gnb::Input::AssociationDown),
-            Input::N2 { gnb, stream, pdu } => self.gnb_input(gnb, gnb::Input::Pdu { stream, octets: pdu }),
+            Input::N2Down { gnb, association } => {
+                self.gnb_input(gnb, gnb::Input::AssociationDown { association });
+            }
+            Input::N2 { gnb, association, stream, pdu } => {
+                self.gnb_input(gnb, gnb::Input::Pdu { association, stream, octets: pdu });
+            }
             Input::N3 { from, datagram } => self.receive_n3(from, datagram),
             Input::Packet { ue, session, packet } => self.send_packet(ue, session, packet),
             Input::Ue { ue, input } => self.ue_input(ue, input),
@@ -300,7 +312,15 @@ impl Ran {
 
     fn on_gnb_output(&mut self, gnb: usize, output: gnb::Output) {
         match output {
-            gnb::Output::Send { stream, pdu } => self.out.push(Output::N2 { gnb, stream, pdu }),
+            gnb::Output::Send { association, stream, pdu } => {
+                self.out.push(Output::N2 { gnb, association, stream, pdu });
+            }
+            gnb::Output::AddAssociation { association, endpoint } => {
+                self.out.push(Output::Associate { gnb, association, endpoint });
+            }
+            gnb::Output::RemoveAssociation { association } => {
+                self.out.push(Output::Disassociate { gnb, association });
+            }
             gnb::Output::Nas { ue, nas } => self.pending.push_back(PendingOutput::Ue(ue, Signal::Nas(nas))),
             gnb::Output::SecurityActivated { ue, k_gnb, capabilities } => {
                 self.pending.push_back(PendingOutput::Ue(ue, Signal::Security(k_gnb, capabilities)));
@@ -464,6 +484,7 @@ impl Ran {
             UserAction::MoveFlows(via) => self.move_flows(key, via),
             UserAction::Page(number) => self.send_page(key, number),
             UserAction::SolicitRouter(session) => self.solicit_router(key, session),
+            UserAction::RequestPrefix(session) => self.request_prefix(key, session),
             UserAction::Ping(sequence) => self.send_echo(key, sequence),
             UserAction::Probe(number) => self.send_probe(key, number),
         }

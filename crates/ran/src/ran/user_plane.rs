@@ -5,6 +5,7 @@ use crate::clock::Instant;
 use crate::gnb::{Bearer, QosFlows, UeKey};
 use crate::icmp::{self, Echo};
 use crate::journey::{PROBE, read_probe, write_probe};
+use crate::prefix::{self, DelegatedPrefix, Dhcpv6Answer, PrefixClient};
 use crate::router::{self, Advertisement};
 use crate::ue;
 use crate::violation::Violation;
@@ -32,11 +33,12 @@ pub(super) struct Endpoint {
     pub(super) ue: UeKey,
     pub(super) session: u8,
     flows: QosFlows,
+    reflective: QosFlows,
 }
 
 impl Endpoint {
     pub(super) const fn of(ue: UeKey, bearer: &Bearer) -> Self {
-        Self { ue, session: bearer.session, flows: bearer.flows }
+        Self { ue, session: bearer.session, flows: bearer.flows, reflective: bearer.reflective }
     }
 }
 
@@ -67,7 +69,7 @@ impl Ran {
             *moved = bearer;
         }
         if let Some(endpoint) = self.endpoints.get_mut(&bearer.downlink) {
-            endpoint.flows = bearer.flows;
+            (endpoint.flows, endpoint.reflective) = (bearer.flows, bearer.reflective);
         }
     }
 
@@ -108,14 +110,18 @@ impl Ran {
         }
     }
 
-    /// The sessions with an address of the target's IP version, and the addresses.
+    /// The sessions with an address of the target's IP version, and the addresses: the UE's, and that of a host behind it.
     fn addresses_beside(&self, key: UeKey, target: IpAddr) -> Vec<(u8, IpAddr)> {
         let sessions = self.subscribers.get(key.0 as usize).into_iter().flat_map(|of| of.ue.sessions());
-        let address = |session: &ue::Session| match target {
-            IpAddr::V4(_) => session.ipv4.map(IpAddr::V4),
-            IpAddr::V6(_) => session.ipv6.map(IpAddr::V6),
+        let addresses = |session: &ue::Session| match target {
+            IpAddr::V4(_) => [session.ipv4.map(IpAddr::V4), None],
+            IpAddr::V6(_) => [session.ipv6, session.host_behind()].map(|address| address.map(IpAddr::V6)),
         };
-        sessions.filter_map(|session| Some((session.id, address(session)?))).collect()
+        let with_id = |session: &ue::Session| {
+            let id = session.id;
+            addresses(session).into_iter().flatten().map(move |address| (id, address))
+        };
+        sessions.flat_map(with_id).collect()
     }
 
     /// Sends a Router Solicitation in a session with IPv6; a session of IPv4 has all its addresses.
@@ -155,6 +161,62 @@ impl Ran {
         }
     }
 
+    /// Requests a prefix for hosts behind the UE. Every second UE accepts it without a further exchange (Rapid Commit, RFC 8415 18.2.1).
+    pub(super) fn request_prefix(&mut self, key: UeKey, id: u8) {
+        if let Some(client) = self.dhcpv6_client(key, id) {
+            self.send_packet(key, id, &client.solicit(key.0 % 2 == 0));
+        }
+    }
+
+    /// The UE of a session as a DHCPv6 client.
+    fn dhcpv6_client(&self, key: UeKey, id: u8) -> Option<PrefixClient> {
+        let session = self.session_of(key, id)?;
+        let link = Ipv6Addr::from_bits(session.ipv6?.to_bits() >> 64 << 64);
+        let [_, transaction @ ..] = key.0.to_be_bytes();
+        Some(PrefixClient { interface_id: session.interface_id?, link, transaction })
+    }
+
+    /// An answer of the DHCPv6 server, to which the UE must have sent a message.
+    fn receive_dhcpv6(&mut self, Endpoint { ue: key, session: id, .. }: Endpoint, packet: &[u8]) {
+        let Some(client) = self.dhcpv6_client(key, id) else {
+            return self.note_n3_violation("RFC 8415 18.3", "DHCPv6 to a UE that has sent none".into());
+        };
+        match client.read(packet) {
+            Ok(Dhcpv6Answer::Offer { server, prefix }) => {
+                self.send_packet(key, id, &client.request(&server, prefix));
+            }
+            Ok(Dhcpv6Answer::Delegated(prefix)) => self.take_prefix(key, id, prefix),
+            // The user requests one again.
+            Ok(Dhcpv6Answer::NoPrefix) => {}
+            Err((clause, text)) => self.note_n3_violation(clause, text),
+        }
+    }
+
+    /// A program that uses the UE's session through a TUN interface gets a prefix: packets for its addresses are the UE's.
+    fn note_prefix_of_program(&mut self, key: UeKey, session: u8, packet: &[u8]) {
+        let prefix = self.dhcpv6_client(key, session).and_then(|client| client.read_of_program(packet));
+        let subscriber = self.subscribers.get_mut(key.0 as usize);
+        if let (Some(prefix), Some(subscriber)) = (prefix, subscriber) {
+            subscriber.ue.set_delegated(session, prefix);
+        }
+    }
+
+    fn take_prefix(&mut self, key: UeKey, session: u8, prefix: DelegatedPrefix) {
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        match subscriber.ue.set_delegated(session, prefix) {
+            Some(other) if other != prefix => {
+                let text = format!("prefix {prefix}, after {other}");
+                self.note_n3_violation("TS 23.501 5.8.2.2.4", text);
+            }
+            _ => {
+                self.out.push(Output::Delegated { ue: key, session, prefix });
+                self.advance(key, |journey, scene| journey.on_prefix(scene));
+                self.run_actions(key);
+                self.reschedule_ue(key);
+            }
+        }
+    }
+
     fn session_of(&self, key: UeKey, id: u8) -> Option<&ue::Session> {
         self.subscribers.get(key.0 as usize)?.ue.sessions().find(|session| session.id == id)
     }
@@ -171,8 +233,11 @@ impl Ran {
         let Some(bearer) = subscriber.bearers.iter().find(|bearer| bearer.session == session).copied() else {
             return self.ue_input(key, ue::Input::RequestService);
         };
-        let ruled =
-            subscriber.ue.sessions().find(|own| own.id == session).and_then(|own| own.flow_of(packet));
+        let ruled = subscriber
+            .ue
+            .sessions()
+            .find(|own| own.id == session)
+            .and_then(|own| own.flow_of(packet, self.now));
         // A flow without a bearer can't be used (TS 37.324 5.2.1).
         let qfi = ruled.filter(|qfi| bearer.flows.has(*qfi)).unwrap_or(bearer.qfi);
         let information = UlPduSessionInformation { qfi, qos_monitoring: None };
@@ -215,7 +280,12 @@ impl Ran {
         let endpoint = self.endpoints.get(&teid).copied().or_else(|| self.former_tunnels.draining(teid));
         let Some(endpoint) = endpoint else { return self.refuse_gpdu(from, teid) };
         match packet.pdu_session_information() {
-            Some(PduSessionInformation::Downlink(information)) if endpoint.flows.has(information.qfi) => {}
+            Some(PduSessionInformation::Downlink(information)) if endpoint.flows.has(information.qfi) => {
+                // The gNB ignores the RQI in other flows (TS 38.415 5.5.3.4).
+                if information.rqi && endpoint.reflective.has(information.qfi) {
+                    self.reflect(endpoint, information.qfi, packet.payload);
+                }
+            }
             Some(PduSessionInformation::Downlink(information)) => {
                 let flows: Vec<u8> = endpoint.flows.iter().collect();
                 let text = format!("QFI {} in a session of QFIs {flows:?}", information.qfi);
@@ -226,6 +296,16 @@ impl Ran {
             }
         }
         self.deliver(endpoint, packet.payload);
+    }
+
+    /// The UE gets the RQI with a packet, and derives a QoS rule.
+    fn reflect(&mut self, Endpoint { ue: key, session, .. }: Endpoint, qfi: u8, packet: &[u8]) {
+        let now = self.now;
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        if !subscriber.ue.reflect(session, qfi, packet, now) {
+            let text = format!("the RQI in flow {qfi} of a UE that does not support reflective QoS");
+            self.note_n3_violation("TS 23.501 5.7.5.1", text);
+        }
     }
 
     /// The source gNB sends a packet of a UE that has left into the tunnel for forwarded packets, with its QFI (TS 38.415 5.5.2.1).
@@ -271,6 +351,12 @@ impl Ran {
             // A program that uses the session through a TUN interface gets it, too.
             return self.out.push(Output::Packet { ue: key, session, packet: packet.to_vec() });
         }
+        if prefix::is_answer(packet) {
+            if self.plan.requests_prefix {
+                return self.receive_dhcpv6(endpoint, packet);
+            }
+            self.note_prefix_of_program(key, session, packet);
+        }
         if let Some(echo) = icmp::read_reply(packet).filter(|echo| self.is_awaited(key, *echo)) {
             self.advance(key, |journey, scene| journey.on_reply(echo.sequence, scene));
         } else if let Some((number, sent)) = self.echoed_probe(packet) {
@@ -312,7 +398,8 @@ fn page(packet: &[u8]) -> Option<(u64, Instant)> {
 fn misdelivered(own: &ue::Session, packet: &[u8]) -> Option<String> {
     let is_ues = |to: Ipv6Addr| {
         let is_on_link = to.is_unicast_link_local() || to.segments()[0] == 0xff02;
-        is_on_link || own.ipv6.is_some_and(|own| own.to_bits() >> 64 == to.to_bits() >> 64)
+        let is_own = own.ipv6.is_some_and(|own| own.to_bits() >> 64 == to.to_bits() >> 64);
+        is_on_link || is_own || own.delegated.is_some_and(|prefix| prefix.contains(to))
     };
     let to = match ipv6::Packet::read(packet) {
         Some(packet) if own.interface_id.is_some() && is_ues(packet.destination) => return None,

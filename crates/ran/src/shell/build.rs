@@ -39,6 +39,7 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
     let has_ipv4 = options.pdu_type != PduSessionType::Ipv6;
     let is_reached = options.ping.is_none_or(|target| if target.is_ipv4() { has_ipv4 } else { has_ipv6 });
     ensure!(is_reached, "--ping has an address of another IP version than --pdu-type");
+    ensure!(has_ipv6 || !options.delegate_prefix, "--delegate-prefix needs --pdu-type ipv6 or ipv4v6");
     ensure!(
         has_ipv4 || options.traffic.is_none(),
         "--traffic is over IPv4, which --pdu-type ipv6 does not have"
@@ -55,6 +56,11 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
     );
     let mut ran = Ran::new(endpoints.collect(), plan);
     ran.connect_to_amfs(options.amf.len());
+    for endpoint in 0..options.gnbs as usize * options.amf.len() {
+        for association in 0..options.associations {
+            ran.note_endpoint(endpoint, association, options.amf[endpoint % options.amf.len()]);
+        }
+    }
     let settings = Arc::new(ue_settings(options));
     let subscriptions = Subscriptions::new(options)?;
     let begins = arrivals(options).times(options.ues as usize, options.seed);
@@ -90,6 +96,7 @@ fn sessions(options: &RunOptions) -> Vec<SessionRequest> {
         dnn: is_normal.then(|| options.dnn.clone()),
         snssai: is_normal.then_some(*snssai),
         session_type: options.pdu_type,
+        reflective_qos: options.reflective_qos,
     };
     (SESSION..).zip(options.slice.iter().take(most)).map(request).collect()
 }
@@ -116,6 +123,7 @@ fn plan(options: &RunOptions) -> Plan {
         persistent: options.persistent,
         survives_loss: options.reconnect,
         duration: options.duration.map(Duration::from_secs),
+        requests_prefix: options.delegate_prefix,
         ..Plan::new(options.profile, packets, pause, rounds)
     }
     .with_sessions(sessions(options).len())
@@ -141,6 +149,7 @@ fn gnb(options: &RunOptions, n3: IpAddr, endpoint: u32) -> gnb::Settings {
         n3,
         first_teid: endpoint.wrapping_mul(TEIDS) + 1,
         retains_ues: options.retain_ues,
+        joins_by_ng_setup: options.join_by_setup,
     }
 }
 

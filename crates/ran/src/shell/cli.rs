@@ -73,6 +73,14 @@ pub struct RunOptions {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=60_000), help_heading = "Network")]
     pub heartbeat: Option<u64>,
 
+    /// SCTP associations of each gNB with each AMF. If one is lost, its UEs use the others; with --reconnect it is established again
+    #[arg(long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=32), help_heading = "Network")]
+    pub associations: u8,
+
+    /// Further associations join by NG SETUP REQUEST with UE Retention Information, not by RAN CONFIGURATION UPDATE
+    #[arg(long, help_heading = "Network")]
+    pub join_by_setup: bool,
+
     /// SCTP transport: auto, kernel, raw or udp:PORT (RFC 6951)
     #[arg(long, default_value = "auto", help_heading = "Network")]
     pub sctp: SctpMode,
@@ -160,6 +168,15 @@ pub struct RunOptions {
     /// PDU session type that UEs request: ipv4, ipv6, ipv4v6
     #[arg(long, default_value = "ipv4", value_name = "TYPE", value_parser = parse_pdu_type, help_heading = "gNBs and UEs")]
     pub pdu_type: PduSessionType,
+
+    /// UEs support reflective QoS: they derive QoS rules from packets with the RQI (TS 23.501 5.7.5)
+    #[arg(long, help_heading = "gNBs and UEs")]
+    pub reflective_qos: bool,
+
+    /// Each session also needs a prefix for hosts behind the UE, by DHCPv6 prefix delegation, which is printed; --ping then pings from the UE's
+    /// address and from one of the prefix by turns
+    #[arg(long, help_heading = "gNBs and UEs")]
+    pub delegate_prefix: bool,
 
     /// UEs register for emergency services only, and their session is an emergency session: sim (with a SIM card), no-sim (without,
     /// known by their IMEI)

@@ -1,4 +1,4 @@
-//! The sockets: an SCTP association for each gNB and AMF, and one GTP-U socket for all.
+//! The sockets: SCTP associations for each gNB and AMF, and one GTP-U socket for all.
 
 use super::cli::RunOptions;
 use super::garble::Garbler;
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use pith_runtime::sctp::{
     self, AssociationId, DownReason, NGAP_PPID, SctpConfig, SctpEvent, SctpTransport, SendError,
 };
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,14 +18,17 @@ const BURST: usize = 256;
 /// Maximum octets of a GTP-U datagram.
 const DATAGRAM: usize = 9216;
 
+/// A gNB, and the number of its association.
+pub type LinkId = (usize, u8);
+
 /// An input from the network.
 pub enum Incoming<'a> {
-    /// The association of a gNB is established.
-    Up(usize, u16),
-    /// The association of a gNB is lost.
-    Down(usize, DownReason),
+    /// An association is established, with so many streams.
+    Up(LinkId, u16),
+    /// An association is lost, and why; without a reason if the gNB has ended it.
+    Down(LinkId, Option<DownReason>),
     /// A PDU was received on that stream.
-    Pdu(usize, u16, &'a [u8]),
+    Pdu(LinkId, u16, &'a [u8]),
 }
 
 /// Time from the loss of an association to the next attempt.
@@ -34,45 +37,62 @@ const RECONNECT: Duration = Duration::from_millis(200);
 /// The associations.
 pub struct N2 {
     transport: Box<dyn SctpTransport>,
-    gnb_of: HashMap<AssociationId, usize>,
-    /// gNBs without association that are to get another one, and when.
-    lost: VecDeque<(std::time::Instant, usize)>,
-    /// The AMFs, and the local address; `None` if gNBs do not reconnect.
-    reconnects: Option<(Vec<SocketAddr>, Option<IpAddr>)>,
-    /// For each gNB its association, and messages that did not fit into the send buffer.
-    links: Vec<Link>,
+    link_of: HashMap<AssociationId, LinkId>,
+    /// Associations that are lost, and when they are to be established again.
+    lost: VecDeque<(std::time::Instant, LinkId)>,
+    reconnects: bool,
+    local: Option<IpAddr>,
+    links: BTreeMap<LinkId, Link>,
     events: Vec<SctpEvent>,
     garbler: Option<Garbler>,
 }
 
-#[derive(Default)]
+/// One association, or a former one.
 struct Link {
     association: Option<AssociationId>,
+    remote: SocketAddr,
+    /// Messages that did not fit into the send buffer.
     unsent: VecDeque<(u16, Vec<u8>)>,
 }
 
 impl N2 {
-    /// Starts an association of each gNB with each AMF.
+    /// Starts the associations of each gNB with each AMF.
     pub fn connect(options: &RunOptions) -> Result<Self> {
         let transport = sctp::open(options.sctp, tuning(options))?;
         let garbler = (options.garble > 0).then(|| Garbler::new(options.garble, options.seed));
         let mut n2 = Self {
             transport,
-            gnb_of: HashMap::new(),
+            link_of: HashMap::new(),
             lost: VecDeque::new(),
-            reconnects: options.reconnect.then(|| (options.amf.clone(), options.local_n2)),
-            links: Vec::new(),
+            reconnects: options.reconnect,
+            local: options.local_n2,
+            links: BTreeMap::new(),
             events: Vec::new(),
             garbler,
         };
         for gnb in 0..options.gnbs as usize * options.amf.len() {
             // The endpoints of a gNB are in the order of AMFs.
-            let association = n2.transport.connect(options.local_n2, options.amf[gnb % options.amf.len()])?;
-            n2.gnb_of.insert(association, gnb);
-            n2.links.push(Link { association: Some(association), unsent: VecDeque::new() });
+            for association in 0..options.associations {
+                n2.associate((gnb, association), options.amf[gnb % options.amf.len()])?;
+            }
         }
         n2.transport.flush();
         Ok(n2)
+    }
+
+    /// Starts an association with an endpoint of an AMF.
+    pub fn associate(&mut self, id: LinkId, remote: SocketAddr) -> Result<()> {
+        let association = self.transport.connect(self.local, remote)?;
+        self.link_of.insert(association, id);
+        self.links.insert(id, Link { association: Some(association), remote, unsent: VecDeque::new() });
+        Ok(())
+    }
+
+    /// Ends an association for good.
+    pub fn disassociate(&mut self, id: LinkId) {
+        if let Some(association) = self.links.remove(&id).and_then(|link| link.association) {
+            self.transport.shutdown(association);
+        }
     }
 
     /// The SCTP transport, for display.
@@ -90,16 +110,12 @@ impl N2 {
         self.transport.next_deadline().into_iter().chain(self.lost.front().map(|(due, _)| *due)).min()
     }
 
-    /// Starts another association of each gNB that has lost its own some time ago.
+    /// Starts another association in place of each that was lost some time ago.
     fn reconnect(&mut self, now: std::time::Instant) {
-        while let Some((_, gnb)) = self.lost.pop_front_if(|(due, _)| *due <= now) {
-            let Some((amfs, local)) = &self.reconnects else { return };
-            match self.transport.connect(*local, amfs[gnb % amfs.len()]) {
-                Ok(association) => {
-                    self.gnb_of.insert(association, gnb);
-                    self.links[gnb].association = Some(association);
-                }
-                Err(_) => self.lost.push_back((now + RECONNECT, gnb)),
+        while let Some((_, id)) = self.lost.pop_front_if(|(due, _)| *due <= now) {
+            let Some(remote) = self.links.get(&id).map(|link| link.remote) else { continue };
+            if self.associate(id, remote).is_err() {
+                self.lost.push_back((now + RECONNECT, id));
             }
         }
         self.transport.flush();
@@ -116,23 +132,27 @@ impl N2 {
         for event in events.drain(..) {
             match event {
                 SctpEvent::Up { association, outbound_streams, .. } => {
-                    if let Some(gnb) = self.gnb_of.get(&association) {
-                        take(Incoming::Up(*gnb, outbound_streams));
+                    if let Some(id) = self.link_of.get(&association) {
+                        take(Incoming::Up(*id, outbound_streams));
                     }
                 }
                 SctpEvent::Message { association, stream, payload, .. } => {
-                    if let Some(gnb) = self.gnb_of.get(&association) {
-                        take(Incoming::Pdu(*gnb, stream, &payload));
+                    if let Some(id) = self.link_of.get(&association) {
+                        take(Incoming::Pdu(*id, stream, &payload));
                     }
                 }
                 SctpEvent::SendReady { association } => self.send_unsent(association),
                 SctpEvent::Down { association, reason } => {
-                    if let Some(gnb) = self.gnb_of.remove(&association) {
-                        self.links[gnb] = Link::default();
-                        if self.reconnects.is_some() {
-                            self.lost.push_back((now + RECONNECT, gnb));
+                    if let Some(id) = self.link_of.remove(&association) {
+                        let link = self.links.get_mut(&id);
+                        let reason = link.is_some().then_some(reason);
+                        if let Some(link) = link {
+                            (link.association, link.unsent) = (None, VecDeque::new());
+                            if self.reconnects {
+                                self.lost.push_back((now + RECONNECT, id));
+                            }
                         }
-                        take(Incoming::Down(gnb, reason));
+                        take(Incoming::Down(id, reason));
                     }
                 }
             }
@@ -141,16 +161,16 @@ impl N2 {
     }
 
     /// Sends a PDU, possibly corrupted by the garbler.
-    pub fn send(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
-        let Some(garbler) = &mut self.garbler else { return self.send_as_is(gnb, stream, pdu) };
+    pub fn send(&mut self, id: LinkId, stream: u16, pdu: Vec<u8>) {
+        let Some(garbler) = &mut self.garbler else { return self.send_as_is(id, stream, pdu) };
         for (stream, pdu) in garbler.garble(stream, pdu) {
-            self.send_as_is(gnb, stream, pdu);
+            self.send_as_is(id, stream, pdu);
         }
     }
 
     /// Sends a PDU, or queues it until the send buffer has room. PDUs for a lost association are dropped.
-    fn send_as_is(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
-        let Some(link) = self.links.get_mut(gnb) else { return };
+    fn send_as_is(&mut self, id: LinkId, stream: u16, pdu: Vec<u8>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
         let Some(association) = link.association else { return };
         if !link.unsent.is_empty() {
             return link.unsent.push_back((stream, pdu));
@@ -161,8 +181,8 @@ impl N2 {
     }
 
     fn send_unsent(&mut self, association: AssociationId) {
-        let Some(gnb) = self.gnb_of.get(&association) else { return };
-        let Some(link) = self.links.get_mut(*gnb) else { return };
+        let Some(id) = self.link_of.get(&association) else { return };
+        let Some(link) = self.links.get_mut(id) else { return };
         while let Some((stream, pdu)) = link.unsent.front() {
             if self.transport.send(association, *stream, NGAP_PPID, pdu) == Err(SendError::Backpressure) {
                 return;
@@ -178,9 +198,9 @@ impl N2 {
 
     /// Ends all associations gracefully.
     pub fn shutdown(&mut self) {
-        self.reconnects = None;
+        self.reconnects = false;
         self.lost.clear();
-        for link in &self.links {
+        for link in self.links.values() {
             if let Some(association) = link.association {
                 self.transport.shutdown(association);
             }
@@ -190,7 +210,7 @@ impl N2 {
 
     /// Whether any association is open.
     pub fn is_open(&self) -> bool {
-        !self.gnb_of.is_empty() || !self.lost.is_empty()
+        !self.link_of.is_empty() || !self.lost.is_empty()
     }
 }
 

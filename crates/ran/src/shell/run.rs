@@ -15,7 +15,7 @@ use super::tuns::Tuns;
 use super::watch::Watch;
 use anyhow::{Context, Result};
 use pith_ran::gnb::UeKey;
-use pith_ran::ran::{Input, Output};
+use pith_ran::ran::{DelegatedPrefix, Input, Output};
 use pith_ran::{Instant, Ran, gnb, ue};
 use pith_runtime::signals::Signals;
 use pith_runtime::wait::{Sleeper, Waker, waker};
@@ -307,13 +307,15 @@ impl<'a> Run<'a> {
         let (ran, outputs) = (&mut self.ran, &mut self.outputs);
         self.n2.process(|incoming| {
             let input = match incoming {
-                Incoming::Up(gnb, outbound_streams) => Input::N2Up { gnb, outbound_streams },
-                Incoming::Pdu(gnb, stream, pdu) => Input::N2 { gnb, stream, pdu },
-                Incoming::Down(gnb, reason) => {
-                    if !reconnects {
+                Incoming::Up((gnb, association), outbound_streams) => {
+                    Input::N2Up { gnb, association, outbound_streams }
+                }
+                Incoming::Pdu((gnb, association), stream, pdu) => Input::N2 { gnb, association, stream, pdu },
+                Incoming::Down((gnb, association), reason) => {
+                    if let Some(reason) = reason.filter(|_| !reconnects) {
                         ran.count_failure(&format!("N2 association: {reason}"));
                     }
-                    Input::N2Down { gnb }
+                    Input::N2Down { gnb, association }
                 }
             };
             ran.handle(now, input, outputs);
@@ -334,12 +336,17 @@ impl<'a> Run<'a> {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
-                Output::N2 { gnb, stream, pdu } => self.n2.send(gnb, stream, pdu),
+                Output::N2 { gnb, association, stream, pdu } => self.n2.send((gnb, association), stream, pdu),
+                Output::Associate { gnb, association, endpoint } => {
+                    self.n2.associate((gnb, association), endpoint)?;
+                }
+                Output::Disassociate { gnb, association } => self.n2.disassociate((gnb, association)),
                 Output::N3 { to, datagram } => self.n3.send(to, &datagram),
                 Output::FromNetwork { to, data } => self.network.send(to, &data),
                 Output::GnbEvent { gnb, event } => self.tell(gnb, &event),
                 Output::Packet { ue, packet, .. } => self.tuns.write(ue, &packet),
                 Output::UeEvent { ue, event } => self.follow_session(ue, event)?,
+                Output::Delegated { ue, session, prefix } => self.show_prefix(ue, session, &prefix),
             }
         }
         self.outputs = outputs;
@@ -362,9 +369,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn show_prefix(&mut self, ue: UeKey, session: u8, prefix: &DelegatedPrefix) {
+        if !self.options.quiet {
+            self.progress.clear();
+            eprintln!("UE {}, session {session}: delegated prefix {prefix}", ue.0 + 1);
+        }
+    }
+
     fn tell(&mut self, gnb: usize, event: &gnb::Event) {
         let trouble = match event {
             gnb::Event::SetupRejected(cause) => format!("NG Setup rejected: {cause}"),
+            gnb::Event::JoinRejected(cause) => format!("a further association is rejected: {cause}"),
             gnb::Event::SetupUnanswered if !self.options.reconnect => "NG Setup not answered".to_owned(),
             _ => return,
         };

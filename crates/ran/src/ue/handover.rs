@@ -7,6 +7,9 @@ use pith_crypto::kdf;
 use pith_crypto::keys::{KAmf, KGnb, Nh};
 use pith_nas::ie::{IntraN1Container, NasSecurityAlgorithms};
 
+/// The uplink COUNT of the first K_gNB of a K_AMF that was derived for a handover (TS 33.501 6.9.2.3.4, A.9).
+const COUNT_OF_DERIVED_KEY: u32 = u32::MAX;
+
 /// Keys of the access stratum, from the setup of the connection on.
 pub(super) struct AsKeys {
     k_amf: KAmf,
@@ -48,8 +51,8 @@ pub(super) enum NasChange {
     None,
     /// The NAS container is not accepted: the UE stays in the source cell.
     Refused,
-    /// The algorithms, and the downlink COUNT of the container.
-    Accepted { algorithms: NasSecurityAlgorithms, count: u32 },
+    /// The algorithms, the downlink COUNT of the container, and whether K_AMF changes, too.
+    Accepted { algorithms: NasSecurityAlgorithms, count: u32, has_new_k_amf: bool },
 }
 
 impl Ue {
@@ -71,11 +74,7 @@ impl Ue {
             self.violation("TS 24.501 9.11.2.6", format!("NAS container {octets:02x?}"));
             return None;
         };
-        if container.has_new_k_amf {
-            self.violation("TS 33.501 6.9.2.3.4", "a new K_AMF, which this UE does not support");
-            return None;
-        }
-        let algorithms = container.algorithms;
+        let (algorithms, has_new_k_amf) = (container.algorithms, container.has_new_k_amf);
         if !self.are_acceptable(algorithms) {
             return None;
         }
@@ -86,7 +85,7 @@ impl Ue {
             return None;
         };
         match context.check_container(&container) {
-            Ok(count) => Some(NasChange::Accepted { algorithms, count }),
+            Ok(count) => Some(NasChange::Accepted { algorithms, count, has_new_k_amf }),
             Err(failure) => {
                 self.violation("TS 33.501 6.9.2.3.4", format!("NAS container: {failure:?}"));
                 None
@@ -95,13 +94,24 @@ impl Ue {
     }
 
     /// The UE is in the target cell: messages have the new algorithms in both directions. The COUNTs go on, and the container has used up a
-    /// downlink COUNT. Until now messages of the source AMF may have arrived.
+    /// downlink COUNT; with another K_AMF they begin again. Until now messages of the source AMF may have arrived.
     pub(super) fn take_nas_change(&mut self) {
-        let NasChange::Accepted { algorithms, count } = std::mem::take(&mut self.nas_change) else { return };
-        let current = self.current_security_context.as_ref();
-        if let Some(Ok(changed)) = current.map(|context| context.after_container(algorithms, count)) {
+        if let Some(changed) = self.changed_context() {
             self.current_security_context = Some(changed);
         }
+        self.nas_change = NasChange::None;
+    }
+
+    /// The context that the accepted NAS container makes.
+    fn changed_context(&self) -> Option<SecurityContext> {
+        let NasChange::Accepted { algorithms, count, has_new_k_amf } = self.nas_change else { return None };
+        let current = self.current_security_context.as_ref()?;
+        let changed = if has_new_k_amf {
+            current.derived_in_handover(algorithms, count)
+        } else {
+            current.after_container(algorithms, count)
+        };
+        changed.ok()
     }
 
     /// The gNB hands the UE over: its key must be the one that the UE derives.
@@ -109,9 +119,17 @@ impl Ue {
         if self.current_security_context.as_ref().is_some_and(SecurityContext::is_null) {
             return;
         }
-        let Some(keys) = &mut self.as_keys else {
+        if self.as_keys.is_none() {
             return self.violation("TS 38.331 5.3.5.4", "a handover without AS security");
-        };
+        }
+        if let (NasChange::Accepted { has_new_k_amf: true, .. }, Some(changed)) =
+            (self.nas_change, self.changed_context())
+        {
+            // The key of the target gNB is derived from the first K_gNB of the new K_AMF.
+            let k_gnb = kdf::k_gnb(&changed.k_amf, COUNT_OF_DERIVED_KEY, kdf::AccessType::ThreeGpp);
+            self.as_keys = Some(AsKeys::new(changed.k_amf, k_gnb));
+        }
+        let Some(keys) = &mut self.as_keys else { return };
         keys.enter(chaining_count, cell);
         if keys.k_gnb.as_bytes() != key {
             let text = format!("K_NG-RAN* of the gNB (NCC {chaining_count}) is not the one of the UE");

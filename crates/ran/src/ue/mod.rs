@@ -32,6 +32,7 @@ pub use session::{Qos, Session, SessionRequest};
 pub use usim::{Concealment, Subscription};
 
 use crate::clock::Instant;
+use crate::prefix::DelegatedPrefix;
 use crate::violation::Violation;
 use authentication::Authentication;
 use initial::InitialMessage;
@@ -243,6 +244,16 @@ impl Ue {
     /// The UE makes an IPv6 address from a Router Advertisement, if a session has none yet; returns the one that it has.
     pub fn set_ipv6(&mut self, session: u8, address: Ipv6Addr) -> Option<Ipv6Addr> {
         self.sessions.set_ipv6(session, address)
+    }
+
+    /// A downlink packet of that QoS flow with the RQI. Returns whether the UE supports reflective QoS in the session (TS 24.501 6.2.5.1.4).
+    pub fn reflect(&mut self, session: u8, qfi: u8, packet: &[u8], now: Instant) -> bool {
+        self.sessions.reflect(session, qfi, packet, now)
+    }
+
+    /// The UPF has delegated a prefix to the UE, if a session has none yet; returns the one that it has.
+    pub fn set_delegated(&mut self, session: u8, prefix: DelegatedPrefix) -> Option<DelegatedPrefix> {
+        self.sessions.set_delegated(session, prefix)
     }
 
     fn dispatch(&mut self, input: Input<'_>) {

@@ -114,10 +114,25 @@ impl SecurityContext {
         Ok(Self { downlink: self.downlink.max(Some(count)), ..other })
     }
 
+    /// The context after a handover whose container has that downlink COUNT, and says that K_AMF has changed: COUNTs begin at 0 (TS 33.501 6.9.2.3.4,
+    /// A.13).
+    pub fn derived_in_handover(
+        &self,
+        algorithms: NasSecurityAlgorithms,
+        count: u32,
+    ) -> Result<Self, UnknownAlgorithm> {
+        Self::new(self.ng_ksi, kdf::k_amf_prime(&self.k_amf, Direction::Downlink, count), algorithms)
+    }
+
     /// Checks the container of a handover with the K_NASint of its algorithm; returns its downlink COUNT (TS 33.501 6.9.2.3.3, 6.9.2.3.4).
     pub fn check_container(&self, container: &IntraN1Container) -> Result<u32, CheckFailure> {
         let count = self.estimate(container.sequence_number).ok_or(CheckFailure::Exhausted)?;
-        let other = self.with_algorithms(container.algorithms).map_err(|_| CheckFailure::Mac)?;
+        let other = if container.has_new_k_amf {
+            self.derived_in_handover(container.algorithms, count)
+        } else {
+            self.with_algorithms(container.algorithms)
+        };
+        let other = other.map_err(|_| CheckFailure::Mac)?;
         let input = input(CONTAINER_COUNT, Direction::Downlink);
         let is_valid = other.keys().mac.verify(input, &container.authenticated(), container.mac);
         if is_valid { Ok(count) } else { Err(CheckFailure::Mac) }

@@ -5,7 +5,7 @@ use super::*;
 use pith_crypto::Algorithm;
 use pith_crypto::keys::KAmf;
 use pith_crypto::milenage::Milenage;
-use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+use pith_crypto::nas::{CipheringAlgorithm, Direction, IntegrityAlgorithm};
 use pith_crypto::sqn::UsimSequence;
 use pith_nas::ie::{IntraN1Container, NasSecurityAlgorithms, NgKsi, PduSessionType};
 use pith_nas::security::Algorithms;
@@ -60,6 +60,7 @@ fn request(id: u8) -> SessionRequest {
         dnn: Some("internet".parse().unwrap()),
         snssai: Some(slice()),
         session_type: PduSessionType::Ipv4,
+        reflective_qos: false,
     }
 }
 
@@ -190,6 +191,31 @@ fn the_ue_takes_the_algorithms_of_a_nas_container_in_the_target_cell() {
     ue.take_nas_change();
     let context = ue.current_security_context.as_mut().unwrap();
     assert_eq!((context.next_uplink(), context.last_downlink()), (1, Some(0x2ff)), "the COUNTs go on");
+    let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
+    let uplink = context.seal(header, b"uplink");
+    assert_eq!(amf.unprotect(&uplink).unwrap().plain, b"uplink");
+    let downlink = amf.protect(header, b"downlink").unwrap();
+    assert_eq!(context.open(&downlink), Ok(b"downlink".to_vec()));
+}
+
+/// The source AMF has derived another K_AMF with the COUNT of the container: both COUNTs begin at 0.
+#[test]
+fn the_ue_derives_the_k_amf_of_a_nas_container() {
+    let algorithms = of_target_amf().algorithms();
+    let k_amf = pith_crypto::kdf::k_amf_prime(&KAmf::new(K_AMF), Direction::Downlink, 0x2ff);
+    let mut amf = NasSecurity::new(
+        Role::Network,
+        pith_nas::security::Connection::ThreeGpp,
+        algorithms,
+        pith_crypto::kdf::k_nas_int(&k_amf, algorithms.integrity),
+        pith_crypto::kdf::k_nas_enc(&k_amf, algorithms.ciphering),
+    );
+    let container = amf.derived_key_container(NgKsi::Native(1), NasCount::new(0x2ff).unwrap());
+    let (mut ue, violations) = commanded(&container.octets());
+    assert_eq!(violations, []);
+    ue.take_nas_change();
+    let context = ue.current_security_context.as_mut().unwrap();
+    assert_eq!((context.next_uplink(), context.last_downlink()), (0, None));
     let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
     let uplink = context.seal(header, b"uplink");
     assert_eq!(amf.unprotect(&uplink).unwrap().plain, b"uplink");

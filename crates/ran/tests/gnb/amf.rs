@@ -33,6 +33,7 @@ pub fn settings() -> Settings {
         n3: "10.0.0.1".parse().unwrap(),
         first_teid: 0x100,
         retains_ues: false,
+        joins_by_ng_setup: false,
     }
 }
 
@@ -40,6 +41,8 @@ pub struct Pair {
     pub gnb: Gnb,
     pub now: Instant,
     pub sent: Vec<(u16, Message)>,
+    /// The association that the gNB used last.
+    pub association: u8,
     /// All other outputs of the gNB, in order.
     pub out: Vec<Output>,
     pub events: Vec<Event>,
@@ -52,15 +55,15 @@ impl Pair {
     }
 
     pub fn of(settings: Settings) -> Self {
-        let gnb = Gnb::new(settings);
+        let (gnb, association) = (Gnb::new(settings), 0);
         let (sent, out, events, violations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { gnb, now: Instant::START, sent, out, events, violations }
+        Self { gnb, now: Instant::START, sent, association, out, events, violations }
     }
 
     /// A gNB after NG Setup.
     pub fn up() -> Self {
         let mut pair = Self::new();
-        pair.input(Input::AssociationUp { outbound_streams: 8 });
+        pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
         pair.sent.clear();
         pair.give(0, ng_setup_response().encode().unwrap());
         assert_eq!(pair.events, [Event::Up]);
@@ -100,7 +103,10 @@ impl Pair {
         self.gnb.handle(self.now, input, &mut out);
         for output in out {
             match output {
-                Output::Send { stream, pdu } => self.sent.push((stream, Message::decode(&pdu).unwrap())),
+                Output::Send { association, stream, pdu } => {
+                    self.association = association;
+                    self.sent.push((stream, Message::decode(&pdu).unwrap()));
+                }
                 Output::Event(event) => self.events.push(event),
                 Output::Violation(violation) => self.violations.push(violation),
                 other => self.out.push(other),
@@ -109,8 +115,12 @@ impl Pair {
     }
 
     pub fn give(&mut self, stream: u16, pdu: Vec<u8>) {
+        self.give_over(0, stream, &pdu);
+    }
+
+    pub fn give_over(&mut self, association: u8, stream: u16, pdu: &[u8]) {
         assert!(!pdu.is_empty());
-        self.input(Input::Pdu { stream, octets: &pdu });
+        self.input(Input::Pdu { association, stream, octets: pdu });
     }
 
     /// The one message that the gNB sent.

@@ -1,6 +1,7 @@
 //! Dialogues of a gNB with a scripted AMF.
 
 mod amf;
+mod associations;
 mod flow_mobility;
 mod management;
 mod pdu_session;

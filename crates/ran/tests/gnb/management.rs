@@ -9,7 +9,7 @@ use std::time::Duration;
 #[test]
 fn ng_setup_announces_network_area_and_slices_on_stream_0() {
     let mut pair = Pair::new();
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     assert_eq!(pair.sent[0].0, 0);
     let Message::NgSetupRequest(request) = pair.message() else { panic!() };
     assert_eq!(request.global_ran_node_id, GlobalRanNodeId::Gnb { plmn: plmn(), id: 1, bits: 32 });
@@ -19,7 +19,7 @@ fn ng_setup_announces_network_area_and_slices_on_stream_0() {
 #[test]
 fn after_a_failure_ng_setup_is_repeated_after_time_to_wait() {
     let mut pair = Pair::new();
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     pair.sent.clear();
     let cause = Cause::Misc(CauseMisc::control_processing_overload);
     let failure = NgSetupFailure { cause, time_to_wait: Some(TimeToWait::v5s), diagnostics: None };
@@ -34,7 +34,7 @@ fn after_a_failure_ng_setup_is_repeated_after_time_to_wait() {
 #[test]
 fn a_failure_without_time_to_wait_is_not_retried() {
     let mut pair = Pair::new();
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     let cause = Cause::Misc(CauseMisc::unknown_PLMN_or_SNPN);
     pair.give(0, NgSetupFailure { cause, time_to_wait: None, diagnostics: None }.encode().unwrap());
     assert_eq!(pair.gnb.next_timeout(), None);
@@ -48,7 +48,7 @@ fn a_response_without_the_gnbs_network_is_a_violation() {
     ];
     for spoil in spoil {
         let mut pair = Pair::new();
-        pair.input(Input::AssociationUp { outbound_streams: 8 });
+        pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
         let mut response = ng_setup_response();
         spoil(&mut response);
         pair.give(0, response.encode().unwrap());
@@ -59,7 +59,7 @@ fn a_response_without_the_gnbs_network_is_a_violation() {
 #[test]
 fn messages_before_ng_setup_and_duplicate_responses_are_violations() {
     let mut pair = Pair::new();
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     pair.give(STREAM, downlink(vec![1]).encode().unwrap());
     assert_eq!(pair.violation(), "TS 38.413 8.7.1.1");
     pair.give(0, ng_setup_response().encode().unwrap());
@@ -86,6 +86,9 @@ fn a_configuration_update_is_acknowledged() {
         served_guamis: None,
         relative_amf_capacity: Some(10),
         plmn_support: None,
+        tnla_to_add: None,
+        tnla_to_remove: None,
+        tnla_to_update: None,
     };
     pair.give(0, update.encode().unwrap());
     let Message::AmfConfigurationUpdateAcknowledge(_) = pair.message() else { panic!() };
@@ -132,7 +135,7 @@ fn a_reset_by_the_gnb_releases_all() {
 #[test]
 fn a_lost_association_releases_all() {
     let mut pair = Pair::with_context();
-    pair.input(Input::AssociationDown);
+    pair.input(Input::AssociationDown { association: 0 });
     assert_eq!(pair.out, [Output::Released { ue: UE }]);
     assert!(!pair.gnb.is_up());
     pair.out.clear();

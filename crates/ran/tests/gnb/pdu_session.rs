@@ -3,7 +3,7 @@
 use crate::amf::*;
 use pith_ngap::transfer::*;
 use pith_ngap::*;
-use pith_ran::gnb::{Bearer, Output};
+use pith_ran::gnb::{Bearer, Output, QosFlows};
 use pith_types::{Ambr, BitRate, Snssai, Teid};
 
 fn ambr() -> Ambr {
@@ -20,6 +20,7 @@ fn transfer() -> SetupRequestTransfer {
             five_qi: 9,
             arp: Arp { priority_level: 8, may_preempt: false, preemptable: true },
             gbr: None,
+            reflective: false,
         }],
     }
 }
@@ -51,6 +52,7 @@ pub fn bearer(session: u8, downlink: u32) -> Bearer {
         n3: settings().n3,
         qfi: 9,
         flows: [9].into_iter().collect(),
+        reflective: QosFlows::default(),
         ambr: Some(ambr()),
     }
 }
@@ -222,7 +224,7 @@ fn flows_are_added_and_released() {
     let mut pair = with_session();
     let modify = |flows: &[u8], released: &[u8]| {
         let arp = Arp { priority_level: 3, may_preempt: false, preemptable: true };
-        let flow = |qfi: &u8| QosFlow { qfi: *qfi, five_qi: 7, arp, gbr: None };
+        let flow = |qfi: &u8| QosFlow { qfi: *qfi, five_qi: 7, arp, gbr: None, reflective: false };
         let cause = Cause::Nas(CauseNas::normal_release);
         let transfer = ModifyRequestTransfer {
             flows: flows.iter().map(flow).collect(),
@@ -245,6 +247,38 @@ fn flows_are_added_and_released() {
     }
     pair.give(STREAM, modify(&[], &[9]));
     assert_eq!(pair.violation(), "TS 38.413 8.2.3.2", "the default flow");
+}
+
+/// The last parameters of a flow replace the former ones (TS 38.413 8.2.3.2).
+#[test]
+fn a_flow_gets_and_loses_the_reflective_qos_attribute() {
+    let mut pair = with_session();
+    let arp = Arp { priority_level: 3, may_preempt: false, preemptable: true };
+    let mut modify = |reflective: bool, gbr: Option<GbrQos>| {
+        let flow = QosFlow { qfi: 9, five_qi: if gbr.is_some() { 1 } else { 9 }, arp, gbr, reflective };
+        let transfer = ModifyRequestTransfer { flows: vec![flow], ..Default::default() };
+        let request = PduSessionResourceModifyRequest {
+            amf_ue_ngap_id: amf_id(),
+            ran_ue_ngap_id: RAN,
+            sessions: vec![ModifyItem { pdu_session_id: 1, nas_pdu: None, transfer: transfer.encode() }],
+        };
+        pair.give(STREAM, request.encode().unwrap());
+        pair.message();
+        let bearers: Vec<_> = std::mem::take(&mut pair.out)
+            .into_iter()
+            .filter_map(|output| match output {
+                Output::BearerMoved { bearer, .. } => Some(bearer.reflective.has(9)),
+                _ => None,
+            })
+            .collect();
+        (bearers, pair.violations.len())
+    };
+    assert_eq!(modify(true, None), (vec![true], 0));
+    assert_eq!(modify(true, None), (vec![], 0));
+    assert_eq!(modify(false, None), (vec![false], 0));
+    let rates = Ambr { uplink: BitRate::kbps(64), downlink: BitRate::kbps(64) };
+    let gbr = GbrQos { maximum: rates, guaranteed: rates };
+    assert_eq!(modify(true, Some(gbr)).1, 1, "not of a GBR flow");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use pith_types::RanUeNgapId;
 /// A gNB that has retained a UE with AS security, or not, and requests NG Setup again.
 fn returned(retains_ues: bool) -> Pair {
     let mut pair = Pair::of(Settings { retains_ues, ..settings() });
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     pair.give(0, ng_setup_response().encode().unwrap());
     pair.connect();
     pair.give(STREAM, initial_context_setup().encode().unwrap());
@@ -16,8 +16,8 @@ fn returned(retains_ues: bool) -> Pair {
     pair.sent.clear();
     pair.out.clear();
     pair.events.clear();
-    pair.input(Input::AssociationDown);
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationDown { association: 0 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     pair
 }
 
@@ -67,27 +67,27 @@ fn a_gnb_without_retention_proposes_nothing_and_refuses_the_ie() {
 #[test]
 fn a_gnb_without_ues_proposes_nothing() {
     let mut pair = Pair::of(Settings { retains_ues: true, ..settings() });
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     assert_eq!(proposal(&mut pair), None);
 }
 
 #[test]
 fn a_connection_that_is_not_retained_is_reset() {
     let mut pair = Pair::of(Settings { retains_ues: true, ..settings() });
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     pair.give(0, ng_setup_response().encode().unwrap());
     pair.connect();
     pair.give(STREAM, initial_context_setup().encode().unwrap());
     let cause = RrcEstablishmentCause::mo_Signalling;
     pair.input(Input::Connect { ue: UeKey(8), nas: vec![0x7e, 0, 0x41], cause, s_tmsi: None });
     pair.sent.clear();
-    pair.input(Input::AssociationDown);
+    pair.input(Input::AssociationDown { association: 0 });
     assert!(
         pair.out.contains(&Output::Released { ue: UeKey(8) }),
         "it has no UE context yet: {:?}",
         pair.out
     );
-    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
     assert_eq!(proposal(&mut pair), Some(UeRetentionInformation::ues_retained));
     pair.give(0, response(Some(UeRetentionInformation::ues_retained)));
     let Message::NgReset(reset) = pair.message() else { panic!() };

@@ -30,6 +30,8 @@ pub enum Fault {
     DropEcho,
     /// Send no Router Advertisement.
     NoRouter,
+    /// Delegate no prefix.
+    NoPrefix,
     /// Advertise a prefix whose hosts are on the link.
     OnLink,
     /// Omit the PDU Session Container.
@@ -83,7 +85,14 @@ pub struct Core {
     pub elsewhere: Vec<(usize, Vec<u8>)>,
     /// Datagrams to gNBs that do not answer one.
     pub datagrams: Vec<Vec<u8>>,
+    /// The flow of downlink packets with the RQI; `None`: they have none, and are in the default flow.
+    pub reflects: Option<u8>,
+    /// The QFI of each uplink packet.
+    pub uplink_qfis: Vec<u8>,
 }
+
+/// The flow with the Reflective QoS Attribute.
+pub const REFLECTIVE: u8 = 10;
 
 const UPF: &str = "10.0.0.9";
 
@@ -232,6 +241,7 @@ impl Core {
         assert_eq!(to, format!("{UPF}:2152").parse().unwrap());
         let packet = Packet::decode(datagram).unwrap();
         let Some(downlink) = self.downlink.get(&Teid(packet.teid)) else { return vec![] };
+        self.uplink_qfis.extend(packet.pdu_session_information().map(|information| information.qfi()));
         if self.fault == Some(Fault::DropEcho) {
             return vec![];
         }
@@ -240,7 +250,13 @@ impl Core {
             return vec![];
         }
         let flags = if self.fault == Some(Fault::OnLink) { 0xc0 } else { 0x40 };
-        let mut reply = if is_v6 { answered_v6(packet.payload, flags) } else { echoed(packet.payload) };
+        let mut reply = if !is_v6 {
+            echoed(packet.payload)
+        } else if packet.payload[6] == 17 {
+            answered_dhcpv6(packet.payload, self.fault != Some(Fault::NoPrefix))
+        } else {
+            answered_v6(packet.payload, flags)
+        };
         if self.fault == Some(Fault::WrongUe) {
             reply[19] ^= 0x40;
         }
@@ -248,8 +264,8 @@ impl Core {
     }
 
     fn gpdu(&self, teid: Teid, packet: Vec<u8>) -> Vec<u8> {
-        let qfi = if self.fault == Some(Fault::WrongQfi) { 5 } else { 9 };
-        let information = DlPduSessionInformation { qfi, ..Default::default() };
+        let qfi = if self.fault == Some(Fault::WrongQfi) { 5 } else { self.reflects.unwrap_or(9) };
+        let information = DlPduSessionInformation { qfi, rqi: self.reflects.is_some(), ppi: None };
         let pdu_session = (self.fault != Some(Fault::NoContainer)).then_some(information);
         let header = GpduHeader { teid: teid.0, pdu_session };
         let mut out = vec![0; GpduHeader::MAX_LEN];
@@ -285,16 +301,61 @@ fn answered_v6(packet: &[u8], flags: u8) -> Vec<u8> {
         128 => (packet[24..40].to_vec(), [&[129, 0, 0, 0][..], &packet[44..]].concat()),
         other => panic!("ICMPv6 {other}"),
     };
-    let addresses = [&source[..], &packet[8..24]].concat();
+    in_v6(&source, packet, 58, &mut message, 2)
+}
+
+/// An answer of `source` to a packet of IPv6, whose checksum is at that place of the message.
+fn in_v6(source: &[u8], packet: &[u8], protocol: u8, message: &mut [u8], checksum_at: usize) -> Vec<u8> {
+    let addresses = [source, &packet[8..24]].concat();
     let words = |octets: &[u8]| -> u32 {
         octets.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum()
     };
-    let sum = words(&addresses) + message.len() as u32 + 58 + words(&message);
+    let sum = words(&addresses) + message.len() as u32 + u32::from(protocol) + words(message);
     let sum = (sum & 0xffff) + (sum >> 16);
     let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    message[2..4].copy_from_slice(&checksum.to_be_bytes());
-    let head = [0x60, 0, 0, 0, 0, message.len() as u8, 58, 255];
-    [&head[..], &addresses, &message].concat()
+    message[checksum_at..checksum_at + 2].copy_from_slice(&checksum.to_be_bytes());
+    let head = [0x60, 0, 0, 0, 0, message.len() as u8, protocol, 255];
+    [&head[..], &addresses, message].concat()
+}
+
+/// The UPF's answer to a Solicit or Request of DHCPv6: 2001:db8:45::/56 without the prefix of the link.
+fn answered_dhcpv6(packet: &[u8], delegates: bool) -> Vec<u8> {
+    let message = &packet[48..];
+    let mut options = Vec::new();
+    let mut rest = &message[4..];
+    while let [0, code, 0, length, after @ ..] = rest {
+        let (value, next) = after.split_at((*length).into());
+        options.push((*code, value));
+        rest = next;
+    }
+    let value = |code| options.iter().find(|(own, _)| *own == code).map(|(_, value)| *value);
+    assert_eq!(value(6), Some(&[0, 67][..]), "it can exclude a prefix");
+    let option = |code: u8, value: &[u8]| [&[0, code, 0, value.len() as u8][..], value].concat();
+    let (server, prefix) = ([0, 4, 7, 7], "2001:db8:45::".parse::<Ipv6Addr>().unwrap().octets());
+    let kind = match (message[0], value(14)) {
+        (1, None) => 2,
+        (1, Some(&[])) => 7,
+        (3, None) => {
+            assert_eq!(value(2), Some(&server[..]));
+            assert!(value(25).unwrap().ends_with(&[&[56][..], &prefix].concat()), "what was offered");
+            7
+        }
+        other => panic!("{other:?}"),
+    };
+    let exclusion = option(67, &[64, 2]);
+    let lease = option(26, &[&[0xff; 8][..], &[56], &prefix, &exclusion].concat());
+    let inner = if delegates { lease } else { option(13, &[0, 6]) };
+    let association = [&value(25).unwrap()[..4], &[0xff; 8], &inner].concat();
+    let answer = [
+        [kind, message[1], message[2], message[3]].to_vec(),
+        option(1, value(1).unwrap()),
+        option(2, &server),
+        option(25, &association),
+    ];
+    let answer = answer.concat();
+    let mut datagram = [547, 546, 8 + answer.len() as u16, 0].map(u16::to_be_bytes).concat();
+    datagram.extend(answer);
+    in_v6(&"fe80::1".parse::<Ipv6Addr>().unwrap().octets(), packet, 17, &mut datagram, 6)
 }
 
 /// The answer of a host to an ICMP echo request, and of its echo service to a UDP datagram.
@@ -508,7 +569,10 @@ pub fn setup_item(imsi: &str, nas_pdu: Option<Vec<u8>>) -> SetupItem {
         session_ambr: Some(ambr()),
         uplink: Tunnel { address: UPF.parse().unwrap(), teid: Teid(number(imsi)) },
         session_type: SessionType::Ipv4,
-        flows: vec![QosFlow { qfi: 9, five_qi: 9, arp, gbr: None }],
+        flows: vec![
+            QosFlow { qfi: 9, five_qi: 9, arp, gbr: None, reflective: false },
+            QosFlow { qfi: REFLECTIVE, five_qi: 8, arp, gbr: None, reflective: true },
+        ],
     };
     SetupItem { pdu_session_id: 1, nas_pdu, snssai: Snssai::of_sst(1), transfer: transfer.encode() }
 }

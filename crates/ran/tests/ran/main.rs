@@ -6,7 +6,7 @@ mod mobility;
 #[path = "../ue/network.rs"]
 mod network;
 
-use crate::core::{Core, Fault};
+use crate::core::{Core, Fault, REFLECTIVE};
 use pith_nas::ie::PduSessionType;
 use pith_ngap::Message;
 use pith_ran::gnb::{self, UeKey};
@@ -37,6 +37,8 @@ struct World {
     now: Instant,
     out: Vec<Output>,
     packets: usize,
+    /// Prefixes that were delegated.
+    delegated: Vec<(UeKey, String)>,
 }
 
 impl World {
@@ -46,6 +48,12 @@ impl World {
 
     /// UEs that request sessions of this type.
     fn of_type(session_type: PduSessionType, plan: Plan, gnbs: u32, ues: u32, arrivals: Arrivals) -> Self {
+        let request = SessionRequest { session_type, ..network::session_request(1) };
+        Self::of_request(&request, plan, gnbs, ues, arrivals)
+    }
+
+    /// UEs that request this session.
+    fn of_request(request: &SessionRequest, plan: Plan, gnbs: u32, ues: u32, arrivals: Arrivals) -> Self {
         let gnb = |index: u32| gnb::Settings {
             name: format!("gnb-{index}"),
             plmn: network::plmn(),
@@ -55,6 +63,7 @@ impl World {
             n3: "10.0.0.1".parse().unwrap(),
             first_teid: (index << 20) + 1,
             retains_ues: false,
+            joins_by_ng_setup: false,
         };
         let mut ran = Ran::new((0..gnbs).map(gnb).collect(), plan);
         let settings = Arc::new(Settings {
@@ -70,13 +79,21 @@ impl World {
                 subscription: Subscription { supi, ..network::subscription() },
                 imeisv: "imeisv-4901542032375101".parse().unwrap(),
                 gnb: (index % gnbs) as usize,
-                sessions: vec![SessionRequest { session_type, ..network::session_request(1) }],
+                sessions: vec![request.clone()],
                 begins,
             };
             ran.add_ue(Arc::clone(&settings), setup).unwrap();
         }
-        let mut world = Self { ran, core: Core::default(), now: Instant::START, out: Vec::new(), packets: 0 };
-        (0..gnbs as usize).for_each(|gnb| world.handle(Input::N2Up { gnb, outbound_streams: 2 }));
+        let mut world = Self {
+            ran,
+            core: Core::default(),
+            now: Instant::START,
+            out: Vec::new(),
+            packets: 0,
+            delegated: Vec::new(),
+        };
+        (0..gnbs as usize)
+            .for_each(|gnb| world.handle(Input::N2Up { gnb, association: 0, outbound_streams: 2 }));
         assert_eq!(world.ran.gnbs_up(), gnbs as usize);
         world
     }
@@ -98,9 +115,13 @@ impl World {
         while !self.out.is_empty() {
             for output in std::mem::take(&mut self.out) {
                 match output {
-                    Output::N2 { gnb, stream, pdu } => {
+                    Output::N2 { gnb, stream, pdu, .. } => {
                         for pdu in self.core.receive(gnb, &pdu) {
-                            self.ran.handle(self.now, Input::N2 { gnb, stream, pdu: &pdu }, &mut self.out);
+                            self.ran.handle(
+                                self.now,
+                                Input::N2 { gnb, association: 0, stream, pdu: &pdu },
+                                &mut self.out,
+                            );
                         }
                         self.deliver_elsewhere();
                     }
@@ -115,6 +136,10 @@ impl World {
                         }
                     }
                     Output::Packet { .. } => self.packets += 1,
+                    Output::Associate { .. } | Output::Disassociate { .. } => {
+                        panic!("this AMF has one endpoint")
+                    }
+                    Output::Delegated { ue, prefix, .. } => self.delegated.push((ue, prefix.to_string())),
                     Output::GnbEvent { .. } | Output::UeEvent { .. } => {}
                 }
             }
@@ -125,7 +150,7 @@ impl World {
     fn deliver_elsewhere(&mut self) {
         for (gnb, pdu) in std::mem::take(&mut self.core.elsewhere) {
             let stream = u16::from(!matches!(Message::decode(&pdu), Ok(Message::Paging(_))));
-            self.ran.handle(self.now, Input::N2 { gnb, stream, pdu: &pdu }, &mut self.out);
+            self.ran.handle(self.now, Input::N2 { gnb, association: 0, stream, pdu: &pdu }, &mut self.out);
         }
         for datagram in std::mem::take(&mut self.core.datagrams) {
             let from = "10.0.0.9:2152".parse().unwrap();
@@ -256,6 +281,42 @@ fn a_ue_without_a_usable_router_has_no_session() {
     }
 }
 
+#[test]
+fn hosts_behind_ues_have_addresses_of_delegated_prefixes() {
+    for session_type in [PduSessionType::Ipv6, PduSessionType::Ipv4v6] {
+        let ping = PingPlan { target: "2001:db8::1".parse().unwrap(), ..ping(4) };
+        let plan = Plan { requests_prefix: true, ..plan(Profile::Idle, Some(ping), 2) };
+        let mut world = World::of_type(session_type, plan, 2, 2, Arrivals::AtOnce);
+        world.begin();
+        world.run(Duration::from_secs(60));
+        assert_eq!(world.violations(), Vec::<String>::new());
+        assert_eq!(world.ran.statistics().ping.received, 2 * 12, "{:?}", world.ran.statistics().failures);
+        let prefix = "2001:db8:45::/56 without 2001:db8:45:2::/64".to_owned();
+        assert_eq!(world.delegated, [(UeKey(0), prefix.clone()), (UeKey(1), prefix)]);
+        let session = world.ran.ue(UeKey(0)).unwrap().sessions().next().unwrap();
+        let host = session.host_behind().unwrap().to_string();
+        assert!(host.starts_with("2001:db8:45:ff:"), "{host}");
+    }
+}
+
+#[test]
+fn a_ue_without_a_delegated_prefix_has_no_session() {
+    let plan = Plan { requests_prefix: true, ..plan(Profile::Session, None, 1) };
+    let mut world = World::of_type(PduSessionType::Ipv6, plan, 1, 1, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::NoPrefix);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    let statistics = world.ran.statistics();
+    assert_eq!(
+        statistics.failures.get("session: no delegated prefix"),
+        Some(&1),
+        "{:?}",
+        statistics.failures
+    );
+    assert_eq!(world.now - Instant::START, Duration::from_secs(3), "three requests");
+    assert_eq!(world.violations(), Vec::<String>::new());
+}
+
 /// 100 packets of 1250 octets a second: 1 Mbit/s.
 fn streaming(seconds: u64) -> Plan {
     let traffic = TrafficPlan {
@@ -276,6 +337,57 @@ fn ues_stream_at_their_rate_and_count_returned_datagrams() {
     assert_eq!((traffic.sent, traffic.received, traffic.round_trip.len()), (600, 600, 600));
     let (sent, received) = traffic.megabits_per_second(1250);
     assert!((sent - 2.0).abs() < 0.02 && sent == received, "{sent} {received}");
+}
+
+/// A UE that streams for 200 s, whose returned packets have the RQI in that flow.
+fn reflecting(reflective_qos: bool, qfi: u8) -> World {
+    let request = SessionRequest { reflective_qos, ..network::session_request(1) };
+    let mut world = World::of_request(&request, streaming(200), 1, 1, Arrivals::AtOnce);
+    world.core.reflects = Some(qfi);
+    world.begin();
+    world
+}
+
+impl World {
+    /// The flows of the uplink packets of the next seconds.
+    fn uplink_flows(&mut self, seconds: u64) -> Vec<u8> {
+        self.core.uplink_qfis.clear();
+        self.run(Duration::from_secs(seconds));
+        assert!(self.core.uplink_qfis.len() as u64 >= 100 * seconds - 1);
+        let mut flows = self.core.uplink_qfis.clone();
+        flows.dedup();
+        flows
+    }
+}
+
+/// T3583 is 60 s without a value of the network (TS 24.501 6.2.5.1.4).
+#[test]
+fn uplink_packets_take_the_flow_of_packets_with_the_rqi_until_t3583_expires() {
+    let mut world = reflecting(true, REFLECTIVE);
+    assert_eq!(world.core.uplink_qfis, [9], "before the first packet with the RQI");
+    assert_eq!(world.uplink_flows(2), [REFLECTIVE]);
+    world.core.reflects = None;
+    assert_eq!(world.uplink_flows(58), [REFLECTIVE]);
+    assert_eq!(world.uplink_flows(4), [REFLECTIVE, 9]);
+    world.core.reflects = Some(REFLECTIVE);
+    assert_eq!(world.uplink_flows(1), [9, REFLECTIVE]);
+    assert_eq!(world.violations(), Vec::<String>::new());
+}
+
+/// The gNB ignores the RQI in flows without the Reflective QoS Attribute (TS 38.415 5.5.3.4).
+#[test]
+fn the_rqi_in_a_flow_without_the_attribute_is_ignored() {
+    let mut world = reflecting(true, 9);
+    assert_eq!(world.uplink_flows(1), [9]);
+    let session = world.ran.ue(UeKey(0)).unwrap().sessions().next().unwrap().clone();
+    assert_eq!((session.derived.count(world.now), world.violations().len()), (0, 0));
+}
+
+#[test]
+fn the_rqi_for_a_ue_without_reflective_qos_is_a_violation() {
+    let mut world = reflecting(false, REFLECTIVE);
+    assert_eq!(world.uplink_flows(1), [9]);
+    assert!(world.violations()[0].contains("TS 23.501 5.7.5.1"), "{:?}", world.violations());
 }
 
 #[test]
@@ -372,7 +484,7 @@ fn an_unknown_tunnel_gets_an_error_indication_and_an_echo_request_its_response()
 #[test]
 fn a_lost_association_ends_connections_and_tunnels() {
     let mut world = ran_well(plan(Profile::Session, None, 1), 1, 3);
-    world.handle(Input::N2Down { gnb: 0 });
+    world.handle(Input::N2Down { gnb: 0, association: 0 });
     assert!((0..3).all(|ue| !world.ran.ue(UeKey(ue)).unwrap().is_connected()));
     assert_eq!(world.ran.gnb(0).unwrap().ue_count(), 0);
 }
@@ -386,9 +498,9 @@ fn a_user_whose_connection_is_lost_requests_service_again() {
     world.core.fault = Some(Fault::Silent);
     world.run(Duration::from_secs(2));
     assert_eq!(world.ran.progress(UeKey(0)), Some(Progress::Under(Step::RequestService)));
-    world.handle(Input::N2Down { gnb: 0 });
+    world.handle(Input::N2Down { gnb: 0, association: 0 });
     world.core.fault = None;
-    world.handle(Input::N2Up { gnb: 0, outbound_streams: 8 });
+    world.handle(Input::N2Up { gnb: 0, association: 0, outbound_streams: 8 });
     world.run(Duration::from_secs(60));
     let statistics = world.ran.statistics();
     assert_eq!((world.ran.tally().done, &statistics.failures), (1, &Default::default()));
@@ -399,11 +511,11 @@ fn a_user_whose_connection_is_lost_requests_service_again() {
 fn in_a_barred_cell_ues_wait_for_the_amf() {
     let mut world = World::new(plan(Profile::Session, None, 1), 1, 3, Arrivals::AtOnce);
     world.ran.bar_cells_without_amf();
-    world.handle(Input::N2Down { gnb: 0 });
+    world.handle(Input::N2Down { gnb: 0, association: 0 });
     world.begin();
     world.run(Duration::from_secs(5));
     assert_eq!((world.ran.tally().done, &world.ran.statistics().failures), (0, &Default::default()));
-    world.handle(Input::N2Up { gnb: 0, outbound_streams: 8 });
+    world.handle(Input::N2Up { gnb: 0, association: 0, outbound_streams: 8 });
     world.run(Duration::ZERO);
     assert_eq!((world.ran.tally().done, world.violations()), (3, vec![]));
 }
@@ -428,7 +540,7 @@ fn paging_brings_a_ue_back() {
     let s_tmsi = world.ran.ue(UeKey(1)).unwrap().guti().unwrap().s_tmsi();
     let tais = vec![network::tai()];
     let pdu = pith_ngap::Paging { s_tmsi, tais }.encode().unwrap();
-    world.handle(Input::N2 { gnb: 0, stream: 0, pdu: &pdu });
+    world.handle(Input::N2 { gnb: 0, association: 0, stream: 0, pdu: &pdu });
     assert!(world.ran.ue(UeKey(1)).unwrap().is_connected());
     assert_eq!(world.violations(), Vec::<String>::new());
 }

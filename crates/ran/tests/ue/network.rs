@@ -303,6 +303,7 @@ pub fn session_request(id: u8) -> SessionRequest {
         dnn: Some("internet".parse().unwrap()),
         snssai: Some(Snssai::of_sst(1)),
         session_type: PduSessionType::Ipv4,
+        reflective_qos: false,
     }
 }
 

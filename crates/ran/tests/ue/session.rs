@@ -5,7 +5,7 @@ use pith_nas::gmm::DlNasTransport;
 use pith_nas::gsm::*;
 use pith_nas::ie::*;
 use pith_nas::{GmmCause, GmmMessage, GsmBody, GsmCause, GsmMessage};
-use pith_ran::ue::{Event, Input, SessionFailure};
+use pith_ran::ue::{Event, Input, SessionFailure, SessionRequest};
 use pith_types::{Ambr, BitRate, Snssai};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -188,6 +188,31 @@ fn the_network_releases_a_session_with_pti_0() {
     assert_eq!(status.cause, GsmCause::InvalidPduSessionIdentity);
 }
 
+/// TS 24.501 6.4.1.2, 6.4.1.3, 6.3.2.2.
+#[test]
+fn the_rq_timer_is_for_ues_that_support_reflective_qos() {
+    let timer = |seconds| Some(GprsTimer2::at_least(Duration::from_secs(seconds)));
+    for reflective_qos in [true, false] {
+        let mut pair = registered();
+        pair.input(Input::EstablishSession(SessionRequest { reflective_qos, ..session_request(1) }));
+        let message = pair.session_message();
+        let GsmBody::PduSessionEstablishmentRequest(request) = message.body else { panic!() };
+        let supports = request.gsm_capability.as_ref().is_some_and(GsmCapability::reflective_qos);
+        assert_eq!(supports, reflective_qos);
+        let mut accept = establishment_accept();
+        accept.rq_timer = timer(30);
+        pair.give_session(&GsmMessage::new(1, message.pti, accept));
+        let mut command = PduSessionModificationCommand::new();
+        command.rq_timer = timer(10);
+        pair.give_session(&GsmMessage::new(1, 0, command));
+        assert_eq!(pair.session_message().body.name(), "PduSessionModificationComplete");
+        assert_eq!(pair.ue.sessions().next().unwrap().rq_timer, timer(10));
+        let clauses: Vec<_> = pair.violations.iter().map(|violation| violation.clause).collect();
+        let expected: &[&str] = if supports { &[] } else { &["TS 24.501 6.4.1.3", "TS 24.501 6.3.2.2"] };
+        assert_eq!(clauses, expected);
+    }
+}
+
 #[test]
 fn a_modification_changes_rates() {
     let mut pair = registered();
@@ -214,12 +239,12 @@ fn a_modification_adds_a_flow_and_a_wrong_one_is_rejected() {
     };
     pair.give_session(&with_precedence(20));
     assert_eq!(pair.session_message().body.name(), "PduSessionModificationComplete");
-    assert_eq!(pair.ue.sessions().next().unwrap().flow_of(&[0x45; 20]), Some(2));
+    assert_eq!(pair.ue.sessions().next().unwrap().flow_of(&[0x45; 20], pair.now), Some(2));
     pair.give_session(&with_precedence(255));
     assert_eq!(pair.violation(), "TS 24.501 6.3.2.4", "the default rule has it");
     let GsmBody::PduSessionModificationCommandReject(reject) = pair.session_message().body else { panic!() };
     assert_eq!(reject.cause, GsmCause::SemanticErrorInTheQosOperation);
-    assert_eq!(pair.ue.sessions().next().unwrap().flow_of(&[0x45; 20]), Some(2), "as before");
+    assert_eq!(pair.ue.sessions().next().unwrap().flow_of(&[0x45; 20], pair.now), Some(2), "as before");
 }
 
 #[test]

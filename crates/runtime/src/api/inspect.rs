@@ -90,8 +90,9 @@ pub struct UserPlaneStatus {
 
 impl From<&PathReport> for UserPlaneStatus {
     fn from(report: &PathReport) -> Self {
-        let PathReport { path, detail, faster } = report.clone();
-        Self { path, detail, faster }
+        let PathReport { path, detail, faster, detour } = report.clone();
+        let by_kernel = detour.reason().map(|reason| format!("; from and to N6 by the kernel: {reason}"));
+        Self { path, detail: detail + &by_kernel.unwrap_or_default(), faster }
     }
 }
 

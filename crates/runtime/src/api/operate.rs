@@ -9,6 +9,7 @@ use pith_nf::kit::{Deregister, Order, PolicyRule};
 use pith_types::{Ambr, Supi};
 use serde::Deserialize;
 use serde_json::Value;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// Destinations that a UPF can hold for a session.
@@ -52,6 +53,31 @@ pub(super) fn set_capacity(api: Rc<Api>, call: Call) -> Handling {
     })
 }
 
+/// Changes the weight of an N2 endpoint.
+pub(super) fn set_endpoint_weight(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let weight: u8 =
+            call.query("weight")?.ok_or_else(|| ApiError::bad_request("query 'weight' is missing"))?;
+        let (order, missing) = endpoint_order(&call, Some(weight))?;
+        carry_out(api, order, missing).await
+    })
+}
+
+/// Has gNBs remove their associations with an N2 endpoint.
+pub(super) fn remove_endpoint(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let (order, missing) = endpoint_order(&call, None)?;
+        carry_out(api, order, missing).await
+    })
+}
+
+/// The order for the endpoint in the path, and what to say if the AMF has no such one.
+fn endpoint_order(call: &Call, weight: Option<u8>) -> Result<(Order, String), ApiError> {
+    let address: IpAddr = call.path_parameter()?;
+    let missing = format!("{address} is none of several N2 endpoints ('amf.n2.endpoints')");
+    Ok((Order::Endpoint { address, weight }, missing))
+}
+
 /// Starts inserting an uplink classifier into a session.
 pub(super) fn branch(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
@@ -89,6 +115,8 @@ struct RuleBody {
     guaranteed: Option<Ambr>,
     maximum: Option<Ambr>,
     flows: Vec<String>,
+    #[serde(default)]
+    reflective: bool,
 }
 
 impl RuleBody {
@@ -109,8 +137,9 @@ pub(super) fn add_rule(api: Rc<Api>, call: Call) -> Handling {
         let Ok([body]) = <[RuleBody; 1]>::try_from(call.body_items()?) else {
             return Err(ApiError::bad_request("the body must be one rule"));
         };
-        let RuleBody { five_qi, priority_level, precedence, guaranteed, maximum, flows } = body;
-        let rule = PolicyRule { name, five_qi, priority_level, precedence, guaranteed, maximum, flows };
+        let RuleBody { five_qi, priority_level, precedence, guaranteed, maximum, flows, reflective } = body;
+        let rule =
+            PolicyRule { name, five_qi, priority_level, precedence, guaranteed, maximum, flows, reflective };
         change(api, Order::AddRule { supi, pdu_session_id, rule }).await
     })
 }

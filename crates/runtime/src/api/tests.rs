@@ -263,12 +263,19 @@ fn orders_for_the_amf_name_a_ue_a_gnb_or_a_capacity() {
             ("POST", "/v1/ues/imsi-999700000000001/locate"),
             ("POST", "/v1/gnbs/reset?gnb=999/70-gnb-000001"),
             ("PUT", "/v1/amf/capacity/255"),
+            ("PUT", "/v1/amf/endpoints/10.0.0.6?weight=0"),
+            ("DELETE", "/v1/amf/endpoints/10.0.0.6"),
         ];
         for (method, path) in right {
             assert_eq!(client.send(method, path, None).await.0, StatusCode::NO_CONTENT, "{path}");
         }
-        let wrong =
-            [("POST", "/v1/ues/999/locate"), ("POST", "/v1/gnbs/reset"), ("PUT", "/v1/amf/capacity/256")];
+        let wrong = [
+            ("POST", "/v1/ues/999/locate"),
+            ("POST", "/v1/gnbs/reset"),
+            ("PUT", "/v1/amf/capacity/256"),
+            ("PUT", "/v1/amf/endpoints/10.0.0.6"),
+            ("DELETE", "/v1/amf/endpoints/10.0.0"),
+        ];
         for (method, path) in wrong {
             assert_eq!(client.send(method, path, None).await.0, StatusCode::BAD_REQUEST, "{path}");
         }

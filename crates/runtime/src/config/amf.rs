@@ -56,14 +56,54 @@ section! {
         heartbeat: Period = Period::seconds(5),
         /// gNBs that may connect, each with its addresses, such as
         /// [{id: 999/70-gnb-000001, addresses: [10.0.0.2]}]. If the list is empty, any gNB may connect; even
-        /// then a second gNB with the ID of a connected one is refused unless it has the same address.
+        /// then a second gNB with the ID of a connected one is refused unless it has the same address. A gNB with associations
+        /// from several addresses must be in the list, with all of them. A gNB has at most 32 associations.
         gnbs: Vec<Gnb> = Vec::new(),
         /// After a restart of the core, UEs stay connected at gNBs that propose to retain them (UE Retention Information, TS 38.413
         /// 8.7.1.2). Off by default: a procedure that the restart interrupted may leave AMF and SMF with different views of a
         /// session's user plane until its next packet or service request.
         retain_ues: bool = false,
+        /// Further endpoints of the AMF, for gNBs with several associations, such as [{address: 10.0.1.5, usage: ue, weight: 128}]. gNBs
+        /// connect to 'addresses', and learn of the others (AMF CONFIGURATION UPDATE). If one fails, UEs use the others.
+        endpoints: Vec<N2Endpoint> = Vec::new(),
+        /// Weight of 'addresses' among the endpoints, 0 to 255.
+        weight: u8 = 255,
         /// Largest number of SCTP associations per IPv4 address or IPv6 /64: 1 to 16384.
         associations_per_address: u32 = 1024,
+    }
+}
+
+item! {
+    /// A further N2 endpoint.
+    N2Endpoint {
+        /// Address of the AMF; the port is that of 'addresses'.
+        address: IpAddr,
+        /// The messages for which gNBs and AMF use associations with it: ue, non-ue, both (TS 38.413 9.3.2.9).
+        #[serde(default = "both_usages")]
+        usage: TnlaUsage,
+        /// Its share of UEs, 0 to 255 (TS 38.413 9.3.2.10): with 0 no UE begins a connection here.
+        #[serde(default = "full_weight")]
+        weight: u8,
+    }
+}
+
+const fn both_usages() -> TnlaUsage {
+    TnlaUsage::Both
+}
+
+const fn full_weight() -> u8 {
+    255
+}
+
+words! {
+    /// TNL Association Usage.
+    TnlaUsage, "a usage of an endpoint" {
+        /// Messages of UEs.
+        Ue = "ue",
+        /// All other messages.
+        NonUe = "non-ue",
+        /// All messages.
+        Both = "both",
     }
 }
 
@@ -153,6 +193,9 @@ section! {
         integrity: Vec<Integrity> = vec![Integrity::Nia2, Integrity::Nia1, Integrity::Nia3],
         /// Ciphering: nea1, nea2, nea3 as above. nea0 (none) leaves NAS readable: only for tests.
         ciphering: Vec<Ciphering> = vec![Ciphering::Nea2, Ciphering::Nea1, Ciphering::Nea3],
+        /// Give another AMF at which a UE registers, or to which it is handed over, a key that is derived from the UE's K_AMF, not K_AMF
+        /// itself (TS 33.501 6.9.2.3.3, 6.9.3): messages from before stay secret. A registration then has a security mode control.
+        derive_k_amf: bool = false,
     }
 }
 

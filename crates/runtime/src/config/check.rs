@@ -6,6 +6,7 @@ use super::{
 };
 use pith_datapath::{FirewallRule, NetworkPolicy, UePool};
 use pith_nas::ie::EmergencyNumberList;
+use pith_ngap::is_amf_name;
 use pith_types::{Snssai, five_qi};
 use pith_upf::contract::{AddressRange, Direction};
 use std::collections::HashSet;
@@ -75,8 +76,9 @@ impl Findings {
 
     fn amf(&mut self, config: &Config) {
         let amf = &config.amf;
-        let printable = |name: &str| (1..=150).contains(&name.len()) && name.is_ascii();
-        self.require(printable(&amf.name), "amf.name", "a name must have 1 to 150 ASCII characters");
+        let sentence =
+            "a name has 1 to 150 letters, digits, spaces and characters of '()+,-./:=?, as NGAP has it";
+        self.require(is_amf_name(&amf.name), "amf.name", sentence);
         self.require(amf.set <= 1023, "amf.set", "an AMF Set ID must be 0 to 1023");
         self.require(amf.pointer <= 63, "amf.pointer", "an AMF Pointer must be 0 to 63");
         let most = (1000..=1 << 24).contains(&amf.max_ues);
@@ -160,6 +162,13 @@ impl Findings {
         let several = multi_homed && n2.addresses.iter().any(IpAddr::is_unspecified);
         let sentence = "0.0.0.0 and :: mean all addresses: list no other address";
         self.require(!several, "amf.n2.addresses", sentence);
+        if !n2.endpoints.is_empty() {
+            let further = n2.endpoints.iter().map(|endpoint| endpoint.address);
+            let all: Vec<_> = n2.addresses.iter().copied().chain(further).collect();
+            self.list("amf.n2.endpoints", &all, 32);
+            let sentence = "gNBs must be able to connect to each address: 0.0.0.0 and :: are none";
+            self.require(!all.iter().any(IpAddr::is_unspecified), "amf.n2.endpoints", sentence);
+        }
         let share = (1..=16_384).contains(&n2.associations_per_address);
         self.require(share, "amf.n2.associations_per_address", "this must be 1 to 16384");
         for (at, gnb) in n2.gnbs.iter().enumerate() {
@@ -181,6 +190,9 @@ impl Findings {
         self.require((1..=10).contains(&n4.n1), "n4.n1", "this must be 1 to 10");
         self.require(!n4.t1.0.is_zero(), "n4.t1", "this must be longer than 0, such as 1s");
         self.require(!n4.heartbeat.0.is_zero(), "n4.heartbeat", "this must be longer than 0, such as 10s");
+        let rq_timer = config.smf.timers.rq_timer.0.as_secs();
+        let is_sendable = (2..=186 * 60).contains(&rq_timer);
+        self.require(is_sendable, "smf.timers.rq_timer", "this must be 2s to 186min, such as 1min");
         let tun = &config.upf.tun;
         let interface = (1..=15).contains(&tun.len()) && tun.bytes().all(|b| b.is_ascii_alphanumeric());
         self.require(interface, "upf.tun", "an interface has a name of 1 to 15 letters and digits");
@@ -536,9 +548,12 @@ mod tests {
             ("network: {plmns: [999/70, 999/70]}", "twice"),
             ("home_network_keys: [{id: 0, profile: a, private_key_file: k}]", "from 1 to 255"),
             ("amf: {name: ''}", "1 to 150"),
+            ("amf: {name: amf_1}", "1 to 150"),
             ("amf: {n2: {sctp: raw, addresses: [10.0.0.1, 10.0.1.1]}}", "needs the kernel's SCTP"),
             ("amf: {n2: {addresses: [0.0.0.0, 10.0.1.1]}}", "list no other address"),
             ("amf: {n2: {associations_per_address: 0}}", "1 to 16384"),
+            ("amf: {n2: {endpoints: [{address: 127.0.0.5}]}}", "occurs twice"),
+            ("amf: {n2: {endpoints: [{address: 0.0.0.0}]}}", "each address"),
             ("amf: {n2: {gnbs: [{id: gnb-1, addresses: [10.0.0.2]}]}}", "such as 999/70-gnb-000001"),
             ("amf: {n2: {gnbs: [{id: 999/70-gnb-000001, addresses: []}]}}", "at least one"),
             ("n4: {n1: 0}", "1 to 10"),

@@ -86,6 +86,11 @@ impl DataNetwork {
         self.pool6.map(|pool| UePool { gateway: pool.gateway().into(), prefix: pool.prefix() })
     }
 
+    /// By how many bits the prefix of a session is shorter than 64.
+    pub const fn delegation(&self) -> u8 {
+        64_u8.saturating_sub(self.prefix6)
+    }
+
     /// The UPF's addresses in the pools.
     pub fn gateways(&self) -> impl Iterator<Item = IpAddr> {
         [Some(self.gateway().into()), self.pool6.map(|pool| pool.gateway().into())].into_iter().flatten()
@@ -127,9 +132,16 @@ impl Findings {
             let path = |setting| format!("smf.data_networks[{at}].{setting}");
             let sentence = "NAT of IPv6 needs IPv6 addresses: add 'pool6'";
             self.require(!network.nat6 || network.pool6.is_some(), path("nat6"), sentence);
+            let sentence = "sessions with a prefix of IPv6 need a pool: add 'pool6'";
+            self.require(network.delegation() == 0 || network.pool6.is_some(), path("prefix6"), sentence);
+            let sentence = "the prefix of a session must have 48 to 64 bits";
+            self.require((48..=64).contains(&network.prefix6), path("prefix6"), sentence);
             let Some(pool) = network.pool6 else { continue };
             let sentence = "a pool of IPv6 must be a network of /40 to /60, such as fd45:7069:7468::/48";
             self.require((40..=60).contains(&pool.prefix()), path("pool6"), sentence);
+            let sentence =
+                "must be longer than that of 'pool6' by 4 bits or more, as a pool has at least 14 sessions";
+            self.require(network.prefix6 >= pool.prefix().saturating_add(4), path("prefix6"), sentence);
             if let Some((taken, what)) = RESERVED.iter().find(|(taken, _)| taken.overlaps(pool)) {
                 let sentence = format!("{taken} is {what}, which UEs cannot use: choose another");
                 self.require(false, path("pool6"), sentence);
@@ -175,6 +187,23 @@ mod tests {
             refused(both)
         );
         assert!(refused("    - {name: a, pool: 10.45.0.0/16, nat6: true}\n").contains("add 'pool6'"));
+    }
+
+    #[test]
+    fn the_prefix_of_a_session_is_one_of_the_pool() {
+        let with = |settings: &str| format!("    - {{name: a, pool: 10.45.0.0/16, {settings}}}\n");
+        for (settings, expected) in [
+            ("prefix6: 56", "add 'pool6'"),
+            ("pool6: 2001:db8::/48, prefix6: 47", "48 to 64 bits"),
+            ("pool6: 2001:db8::/40, prefix6: 65", "48 to 64 bits"),
+            ("pool6: 2001:db8::/48, prefix6: 51", "longer than that of 'pool6' by 4 bits"),
+        ] {
+            let text = refused(&with(settings));
+            assert!(text.contains(expected), "{settings}: {text}");
+        }
+        let text = format!("smf:\n  data_networks:\n{}", with("pool6: 2001:db8::/48, prefix6: 56"));
+        let config = Config::parse(&text, "f").unwrap();
+        assert_eq!(config.smf.data_networks[0].delegation(), 8);
     }
 
     #[test]

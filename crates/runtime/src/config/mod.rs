@@ -29,8 +29,8 @@ pub mod text;
 mod upfs;
 
 pub use amf::{
-    Amf, AmfTimers, Ciphering, Emergency, EmergencyNumber, EmergencyService, Gnb, Integrity, N2, SctpMode,
-    Security,
+    Amf, AmfTimers, Ciphering, Emergency, EmergencyNumber, EmergencyService, Gnb, Integrity, N2, N2Endpoint,
+    SctpMode, Security, TnlaUsage,
 };
 pub use check::Finding;
 pub use instances::NfSet;

@@ -18,7 +18,7 @@ section! {
         data_networks: Vec<DataNetwork> = vec![DataNetwork::internet()],
         /// Data networks and areas that the UPFs of 'n4.upfs' serve, if there are several.
         upfs: Vec<UpfService> = Vec::new(),
-        /// Lengths of the timers of TS 24.501 table 10.3.2.
+        /// Lengths of timers of sessions (TS 24.501 10.3).
         timers: SmfTimers = SmfTimers::default(),
     }
 }
@@ -36,11 +36,15 @@ item! {
         /// /64 of it. Other routers must route the pool to this machine, unless 'nat6' is on. If absent, sessions are
         /// of type IPv4.
         pool6: Option<Ipv6Net>,
+        /// Length of each session's IPv6 prefix, 48 to 64. Of a prefix shorter than 64 the UE has the first /64, and a router behind the UE
+        /// gets the others by DHCPv6 prefix delegation.
+        #[serde(default = "default_prefix6")]
+        prefix6: u8,
         /// Translate IPv6 addresses of outgoing packets to the machine's own address (NAT66), as private addresses
         /// need.
         #[serde(default)]
         nat6: bool,
-        /// DNS servers sent to UEs, IPv4 and IPv6.
+        /// DNS servers sent to UEs, IPv4 and IPv6; those of IPv6 also by DHCPv6.
         #[serde(default = "public_dns")]
         dns: Vec<IpAddr>,
         /// MTU sent to UEs, in octets: 1280 to 9000.
@@ -98,6 +102,10 @@ const fn default_nat_ports() -> u16 {
     512
 }
 
+const fn default_prefix6() -> u8 {
+    64
+}
+
 const fn default_mtu() -> u16 {
     1400
 }
@@ -114,6 +122,7 @@ impl DataNetwork {
             pool: Ipv4Net::new(Ipv4Addr::new(10, 45, 0, 0), 16),
             gateway: None,
             pool6: None,
+            prefix6: default_prefix6(),
             nat6: false,
             dns: public_dns(),
             mtu: default_mtu(),
@@ -164,12 +173,15 @@ impl DataNetwork {
 }
 
 section! {
-    /// 5GSM timers of the SMF. A message is sent at most five times.
+    /// 5GSM timers. The SMF sends a message at most five times.
     SmfTimers {
         /// Started when PDU SESSION MODIFICATION COMMAND is sent.
         t3591: Period = Period::seconds(16),
         /// Started when PDU SESSION RELEASE COMMAND is sent.
         t3592: Period = Period::seconds(16),
+        /// RQ timer, sent to UEs that support reflective QoS if the PCF has none: 2 s to 186min. A UE deletes a QoS rule that it has derived
+        /// after this time without a packet that confirms it.
+        rq_timer: Period = Period::seconds(60),
     }
 }
 

@@ -166,6 +166,7 @@ fn gnb_of(input: &N2Input) -> Option<GnbHandle> {
         | N2Input::GnbUp { gnb, .. }
         | N2Input::NgSetup { gnb, .. }
         | N2Input::GnbDown { gnb }
+        | N2Input::ReleaseBindings { gnb, .. }
         | N2Input::Reset { gnb, .. } => Some(*gnb),
         N2Input::Held { .. } | N2Input::GiveUp { .. } => None,
     }
@@ -178,6 +179,7 @@ fn size_of_input(input: &N2Input) -> usize {
         N2Input::GnbUp { .. }
         | N2Input::NgSetup { .. }
         | N2Input::GnbDown { .. }
+        | N2Input::ReleaseBindings { .. }
         | N2Input::Held { .. }
         | N2Input::GiveUp { .. } => 0,
     };

@@ -6,6 +6,7 @@ use crate::sctp::SctpError;
 use crate::shard::shard_queue;
 use crate::work_queue::UnstartedQueue;
 use pith_nf::gateway::n2::N2Config;
+use pith_nf::kit::TnlaBinding;
 use pith_types::{BlockOwner, Guami, InstanceId, OwnerMap, Plmn, Snssai};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -130,6 +131,27 @@ impl Scene {
     }
 
     fn set_up(&mut self, association: AssociationId) {
+        self.associate(association);
+        // Each gNB has its own Global gNB ID.
+        let request = NG_SETUP_REQUEST.replace("123456", &format!("{:06x}", association.to_u64()));
+        self.receive(association, &request);
+    }
+
+    /// A further association of a gNB.
+    fn join(&mut self, association: AssociationId, gnb: u64) {
+        self.associate(association);
+        let plmn = "999/70".parse().unwrap();
+        let update = pith_ngap::RanConfigurationUpdate {
+            ran_node_name: None,
+            supported_tas: None,
+            default_paging_drx: None,
+            global_ran_node_id: Some(pith_ngap::GlobalRanNodeId::Gnb { plmn, id: gnb as u32, bits: 24 }),
+            tnla_to_remove: None,
+        };
+        self.receive(association, &hex::encode(update.encode().unwrap()));
+    }
+
+    fn associate(&mut self, association: AssociationId) {
         let address = SocketAddr::from(([192, 0, 2, 1], 38412));
         let alternatives = Vec::new();
         let (inbound_streams, outbound_streams) = (4, 4);
@@ -142,9 +164,6 @@ impl Scene {
             inbound_streams,
             outbound_streams,
         });
-        // Each gNB has its own Global gNB ID.
-        let request = NG_SETUP_REQUEST.replace("123456", &format!("{:06x}", association.to_u64()));
-        self.receive(association, &request);
     }
 
     fn wire(&self) -> MutexGuard<'_, Wire> {
@@ -160,7 +179,11 @@ impl Scene {
     /// An AMF sends a PDU of 100 octets to a gNB.
     fn send(&mut self, association: AssociationId, stream: u16) {
         let (gnb, pdu) = (GnbHandle(association.to_u64()), Bytes::from_static(&[0; 100]));
-        self.edge.message(EdgeMessage::N2(N2Effect::Send { gnb, stream, pdu }));
+        self.edge.message(EdgeMessage::N2(N2Effect::Send {
+            gnb,
+            binding: TnlaBinding::unbound(stream),
+            pdu,
+        }));
     }
 
     /// The gNB reads again: all send buffers have room.
@@ -183,6 +206,7 @@ fn gateway() -> N2Gateway {
         shards: 2,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+        endpoints: Vec::new(),
         setup_wait: Duration::ZERO,
     })
 }
@@ -347,6 +371,29 @@ fn a_full_shard_pauses_only_the_gnb_that_floods_it() {
     assert_eq!(BOUND + 3 + rest, sent, "nothing is lost");
     assert_eq!(scene.wire().unread, BTreeSet::new());
     assert_eq!(scene.wire().switched, 2);
+}
+
+#[test]
+fn a_gnb_that_floods_a_full_shard_is_read_over_none_of_its_associations() {
+    let mut scene = Scene::new(&[ONE]);
+    let (one, further, late) = (association(ONE), association(OTHER), association(3));
+    scene.wire().room = PLENTY;
+    scene.join(further, ONE);
+    scene.shards.iter().for_each(|shard| drop(shard.take_all()));
+    scene.flood(one, 0);
+    assert_eq!(scene.wire().unread, BTreeSet::from([one, further]));
+    scene.join(late, ONE);
+    assert_eq!(scene.wire().unread, BTreeSet::from([one, further, late]));
+    while scene.edge.n2.as_ref().is_some_and(|n2| !n2.held.is_empty()) {
+        scene.worked_off(0);
+        scene.release();
+    }
+    assert_eq!(scene.wire().unread, BTreeSet::new());
+    scene.edge.sctp(SctpEvent::Down { association: one, reason: crate::sctp::DownReason::Aborted });
+    assert_eq!(scene.edge.gnbs().len(), 1);
+    scene.wire().taken.clear();
+    scene.send(one, 1);
+    assert_eq!(scene.wire().taken, [1], "the gNB gets its messages over the others");
 }
 
 #[test]

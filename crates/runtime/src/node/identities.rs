@@ -4,9 +4,9 @@ use super::security::Security;
 use super::smf_run::SmfRun;
 use super::{Hosting, nf_of};
 use crate::clock::Clock;
-use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, Residency, SbiSecurity};
+use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, Residency, SbiSecurity, TnlaUsage};
 use pith_nf::fabric::ProfileConfig;
-use pith_nf::gateway::n2::{N2Config, PermittedGnb};
+use pith_nf::gateway::n2::{N2Config, PermittedGnb, TnlAssociationUsage, TnlEndpoint};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
 use pith_nf::kit::{Duration, Identity, Nf, ReferenceKey};
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
@@ -117,6 +117,7 @@ impl Identities {
             shards: self.shards as u8,
             permitted_gnbs: config.amf.n2.gnbs.iter().map(permitted).collect(),
             associations_per_address: config.amf.n2.associations_per_address as usize,
+            endpoints: n2_endpoints(config),
             setup_wait: SETUP_WAIT,
         }
     }
@@ -139,6 +140,23 @@ impl Identities {
             shards: self.shards as u8,
         }
     }
+}
+
+/// The N2 endpoints of which gNBs are informed: none if there is only one. All addresses of a multi-homed one are the same endpoint.
+pub(super) fn n2_endpoints(config: &Config) -> Vec<TnlEndpoint> {
+    let n2 = &config.amf.n2;
+    let Some(first) = n2.addresses.first().filter(|_| !n2.endpoints.is_empty()) else { return Vec::new() };
+    let endpoint = |address, usage, weight| TnlEndpoint {
+        address: SocketAddr::new(address, n2.port),
+        usage: match usage {
+            TnlaUsage::Ue => TnlAssociationUsage::ue,
+            TnlaUsage::NonUe => TnlAssociationUsage::non_ue,
+            TnlaUsage::Both => TnlAssociationUsage::both,
+        },
+        weight: Some(weight),
+    };
+    let further = n2.endpoints.iter().map(|it| endpoint(it.address, it.usage, it.weight));
+    [endpoint(*first, TnlaUsage::Both, n2.weight)].into_iter().chain(further).collect()
 }
 
 /// A gNB of the configuration that may connect.

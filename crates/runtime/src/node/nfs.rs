@@ -156,10 +156,12 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.plmns = plmns.map(|plmn| ServedPlmn { plmn: *plmn, slices: slices.clone() }).collect();
     amf.integrity = config.amf.security.integrity.iter().map(integrity).collect();
     amf.ciphering = config.amf.security.ciphering.iter().map(ciphering).collect();
+    amf.derives_k_amf = config.amf.security.derive_k_amf;
     let part = config.amf.max_ues.div_ceil(config.shards() as u32);
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());
     amf.shares_blocks = config.set.is_used();
     amf.retains_ues = config.amf.n2.retain_ues;
+    amf.endpoints = super::identities::n2_endpoints(config).iter().map(|it| it.address.ip()).collect();
     amf.ims_voice = config.amf.ims_voice;
     amf.ladns =
         config.smf.data_networks.iter().filter(|it| !it.ladn.is_empty()).map(|it| ladn(config, it)).collect();
@@ -238,6 +240,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             snssai: *slice,
             pool: (network.pool.address(), network.pool.prefix()),
             pool6: network.pool6.map(|pool| (pool.address(), pool.prefix())),
+            delegation: network.delegation(),
             reserved: RESERVED,
             dns: network.dns.clone(),
             mtu: network.mtu,
@@ -259,6 +262,7 @@ fn smf_config(config: &Config) -> SmfConfig {
         breakouts: breakouts.collect(),
         t3591: config.smf.timers.t3591.0,
         t3592: config.smf.timers.t3592.0,
+        rq_timer: config.smf.timers.rq_timer.0.as_secs().try_into().unwrap_or(u32::MAX),
         retransmissions: 4,
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),

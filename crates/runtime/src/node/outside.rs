@@ -248,9 +248,11 @@ impl ProcessShards {
     /// Sends an operator's command to all shards if they host the NF that executes it.
     fn operate(&self, what: Order, exchange: u64) -> usize {
         let nf = match what {
-            Order::Deregister { .. } | Order::Locate { .. } | Order::ResetGnb { .. } | Order::Capacity(_) => {
-                Nf::Amf
-            }
+            Order::Deregister { .. }
+            | Order::Locate { .. }
+            | Order::ResetGnb { .. }
+            | Order::Capacity(_)
+            | Order::Endpoint { .. } => Nf::Amf,
             Order::Branch { .. } | Order::Unbranch { .. } => Nf::Smf,
             Order::AddRule { .. } | Order::RemoveRule { .. } => Nf::Pcf,
             Order::NotifyChanges => Nf::Udr,

@@ -9,6 +9,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The state of this process between two others: of the former one what it has taken over, for the next one what it offers.
 #[derive(Default)]
@@ -79,6 +81,23 @@ impl Upgrade {
     }
 }
 
+/// The longest time for which a process that has ended keeps its sockets.
+const LONGEST_END: Duration = Duration::from_secs(1);
+const CHECK: Duration = Duration::from_millis(10);
+
+/// Whether a UPF in a process of its own serves the API.
+pub fn is_upf_running(config: &Config) -> bool {
+    UnixStream::connect(config.api_socket(Some("upf"))).is_ok()
+}
+
+/// A UPF that awaits no successor any longer may still be ending.
+fn await_end(config: &Config) {
+    let begun = Instant::now();
+    while is_upf_running(config) && begun.elapsed() < LONGEST_END {
+        thread::sleep(CHECK);
+    }
+}
+
 /// The running UPF; `None`: there is none, and this process starts as usual.
 fn ask(config: &Config, socket: &Path) -> Result<Option<Predecessor>, StartError> {
     let datapath = super::user_plane::datapath(config);
@@ -89,6 +108,7 @@ fn ask(config: &Config, socket: &Path) -> Result<Option<Predecessor>, StartError
             .into());
     }
     if found.is_none() {
+        await_end(config);
         tracing::info!("user plane: no UPF is running that could be taken over: this one starts afresh");
     }
     Ok(found)

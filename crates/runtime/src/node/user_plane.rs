@@ -14,7 +14,7 @@ use pith_types::Ambr;
 use pith_upf::contract::{AddressRange, Rates};
 use pith_upf::{GtpuAddress, PermittedSmf, PredefinedAction, PredefinedRules, Upf};
 use std::collections::HashSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Refuses a UE pool that contains an address of this machine, as its packets would be routed to UEs. TUN
 /// interfaces are ignored: UEs on this machine (simulators) have them, with addresses of the pool.
@@ -63,6 +63,7 @@ pub(super) fn datapath(config: &Config) -> DatapathConfig {
         tun: upf.tun.clone(),
         pools: pools.collect(),
         mtu: own.first().map_or(1400, |network| network.mtu),
+        dns: of_v6.iter().filter_map(|network| Some((prefixes(network.pool6?), dns6(network)))).collect(),
         workers: upf.workers.into(),
         nat: upf.nat,
         nat_connections: upf.nat_connections,
@@ -159,6 +160,14 @@ fn ue_addresses(network: &DataNetwork) -> AddressRange {
     AddressRange { address: network.pool.address().into(), prefix: network.pool.prefix() }
 }
 
+fn dns6(network: &DataNetwork) -> Vec<Ipv6Addr> {
+    let of_v6 = network.dns.iter().filter_map(|server| match server {
+        IpAddr::V6(v6) => Some(*v6),
+        IpAddr::V4(_) => None,
+    });
+    of_v6.collect()
+}
+
 fn prefixes(pool: Ipv6Net) -> AddressRange {
     AddressRange { address: pool.address().into(), prefix: pool.prefix() }
 }
@@ -184,7 +193,8 @@ fn boundary(config: &Config) -> Boundary {
         .chain(api.listen)
         .chain(sbi.plain_listen)
         .map(|socket| socket.ip());
-    let own = amf.n2.addresses.iter().copied().chain(functions).chain(sockets);
+    let n2 = amf.n2.endpoints.iter().map(|endpoint| endpoint.address).chain(amf.n2.addresses.iter().copied());
+    let own = n2.chain(functions).chain(sockets);
     let host = |address: IpAddr| AddressRange { address, prefix: if address.is_ipv4() { 32 } else { 128 } };
     let upfs = n4.upfs.iter().map(|peer| host(peer.address.ip()));
     // An NF of another vendor given by name is covered only if 'upf.core_networks' contains its address.

@@ -16,7 +16,7 @@ use super::embedding::Embedding;
 use super::{BLOCKS, DocumentSecret};
 use super::{Batch, Document as StoredDocument, DocumentKey, DocumentKind, Head, Revision, SectionId};
 use foldhash::fast::FixedState;
-use pith_nf::kit::document::Document;
+use pith_nf::kit::document::{Document, SECTION_IDS};
 use pith_nf::kit::{ProcedureName, StoredKey};
 use pith_types::{BlockId, ContextId, Supi};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -27,7 +27,7 @@ use zeroize::Zeroizing;
 const SECTIONS: SectionId = 16;
 /// The second range, and how many sections it has.
 const FURTHER: SectionId = 1 << 60;
-const FURTHER_SECTIONS: SectionId = 4;
+const FURTHER_SECTIONS: SectionId = SECTION_IDS as SectionId - SECTIONS;
 /// The purpose of the HMAC.
 const PURPOSE: &str = "ue document";
 

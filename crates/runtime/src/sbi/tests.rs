@@ -279,6 +279,23 @@ fn a_missing_peer_and_one_that_requires_tls_are_not_reachable() {
     assert!(amf.problem().to_string().contains("TLS"));
 }
 
+/// The peer may have processed the request: for a peer that was not reached the cause is another one.
+#[test]
+fn a_connection_that_ends_before_the_answer_is_a_network_failure() {
+    let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let root = Arc::new(ApiRoot::new(Scheme::Http, &peer.local_addr().unwrap().to_string()));
+    std::thread::spawn(move || {
+        for stream in peer.incoming() {
+            let mut stream = stream.unwrap();
+            stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            while std::io::Read::read(&mut stream, &mut [0; 4096]).is_ok_and(|octets| octets > 0) {}
+        }
+    });
+    let amf = Process::start(None);
+    amf.call(1, &root, delete("a"));
+    assert!(amf.problem().is(&Cause::NetworkFailure));
+}
+
 #[test]
 fn requests_for_a_subscriber_use_the_same_shard() {
     let (ausf, udm) = (Process::start(None), Process::start(None));

@@ -19,7 +19,9 @@ use crate::upf::UpfHandle;
 use bytes::Bytes;
 use pith_nf::fabric::Bearer;
 use pith_nf::kit::Nf;
-use pith_sbi::{ApiRoot, NfInstanceId, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme};
+use pith_sbi::{
+    ApiRoot, Cause, NfInstanceId, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme,
+};
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -485,6 +487,8 @@ async fn call(
     let reply = match client.call_nf(request, expected).await {
         Ok(answer) => Response::from_http(operation, root, &convert::from_response(answer)),
         Err(error @ CallError::Late(_)) => Err(Problem::timed_out().detail(error).into()),
+        // The peer may have processed the request.
+        Err(error @ CallError::Broken(..)) => Err(Problem::new(Cause::NetworkFailure).detail(error).into()),
         Err(error) => Err(Problem::not_reachable(error).into()),
     };
     if let Err(problem) = &reply

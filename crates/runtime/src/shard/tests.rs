@@ -6,7 +6,8 @@ use pith_nf::fabric::{Agent, AgentConfig};
 use pith_nf::kit::document::{Section, Sections, UnpackError, Writer};
 use pith_nf::kit::{
     DocumentSink, Fate, GnbHandle, Input, Level, N2Effect, N2Input, NetworkFunction, Outbox, Passage,
-    PassedBlock, PassedContext, PassedPart, ReferenceKey, References, StoreScope, StoredKey, Timer, Tracker,
+    PassedBlock, PassedContext, PassedPart, ReferenceKey, References, StoreScope, StoredKey, Timer,
+    TnlaBinding, Tracker,
 };
 use pith_sbi::{ApiRoot, Scheme};
 use pith_types::{BlockId, BlockMove, BlockOwner, ContextId, InstanceId, OwnerMap, ShardId};
@@ -87,7 +88,11 @@ impl NetworkFunction for Numbers {
         self.in_step = Some(id(number));
         let value = self.values.entry(number).or_default();
         *value += 1;
-        out.n2(N2Effect::Send { gnb: GnbHandle(number), stream: *value as u16, pdu: Vec::new().into() });
+        out.n2(N2Effect::Send {
+            gnb: GnbHandle(number),
+            binding: TnlaBinding::unbound(*value as u16),
+            pdu: Vec::new().into(),
+        });
         if panics {
             panic_if_left(&self.panics);
         }
@@ -195,8 +200,8 @@ impl Outside for Sent {
     fn carry_out(&mut self, effect: ShardEffect) {
         let note = |what: String| self.1.lock().unwrap().push(what);
         match effect {
-            ShardEffect::N2(N2Effect::Send { gnb, stream, .. }) => {
-                self.0.lock().unwrap().push((gnb.0, stream));
+            ShardEffect::N2(N2Effect::Send { gnb, binding, .. }) => {
+                self.0.lock().unwrap().push((gnb.0, binding.stream));
             }
             ShardEffect::N2(N2Effect::Passage(Passage::Moved { change, .. })) => {
                 note(format!("moved {}", change.version));
@@ -281,7 +286,11 @@ fn owner(shard: u8) -> BlockOwner {
 fn turn(driver: &mut TestDriver, pdus: &[&[u8]]) {
     for pdu in pdus {
         let pdu = pdu.to_vec().into();
-        driver.process(ShardInput::N2(N2Input::Pdu { gnb: GnbHandle(1), stream: 1, pdu }));
+        driver.process(ShardInput::N2(N2Input::Pdu {
+            gnb: GnbHandle(1),
+            binding: TnlaBinding::unbound(1),
+            pdu,
+        }));
     }
     driver.end_turn();
 }

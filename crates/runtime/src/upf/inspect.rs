@@ -4,7 +4,7 @@ use super::question::{Name, Page};
 use crate::api::ApiError;
 use pith_upf::contract::{
     Action, Counters, Datapath, Destination, Direction, Far, Gate, Pdr, Qer, Rates, Session, SessionId,
-    SessionUsage, Source, Traffic, Tunnel, UeAddress, Urr, Volume, VolumeLimits,
+    SessionUsage, Source, Traffic, Tunnel, Urr, Volume, VolumeLimits,
 };
 use pith_upf::qos::{Count, FlowUsage};
 use pith_upf::{SessionView, TeidOwner, Upf};
@@ -69,13 +69,12 @@ fn session(upf: &Upf, datapath: &dyn Datapath, view: &SessionView<'_>) -> Value 
     let rules = upf.rules(view.id);
     let usage = datapath.usage(view.id).unwrap_or_default();
     let used = used(&usage, &datapath.flows(view.id));
-    let UeAddress { v4, v6 } = view.ue;
     json!({
         "seid": hex64(view.id.0),
         "smfSeid": hex64(view.cp_seid),
         "smf": view.smf.to_string(),
-        "ipv4": v4,
-        "ipv6Prefix": v6.map(|prefix| format!("{prefix}/64")),
+        "ipv4": view.ue.v4,
+        "ipv6Prefix": view.ue.network6().map(|network| format!("{}/{}", network.address, network.prefix)),
         "dnn": view.dnn,
         "teids": view.teids.iter().map(|teid| hex32(teid.0)).collect::<Vec<_>>(),
         "tunnels": view.tunnels.iter().map(tunnel).collect::<Vec<_>>(),
@@ -168,6 +167,7 @@ fn qer(qer: &Qer) -> Value {
     json!({
         "id": qer.id.0,
         "qfi": qer.qfi.map(|qfi| qfi.0),
+        "rqi": qer.rqi,
         "openUplink": open(qer.gates.uplink),
         "openDownlink": open(qer.gates.downlink),
         "mbr": qer.mbr.map(rates),

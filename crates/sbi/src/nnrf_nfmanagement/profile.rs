@@ -175,12 +175,15 @@ impl NfProfile {
         self.nf_services.iter().chain(self.nf_service_list.values())
     }
 
-    /// Addresses (without brackets) and names at which the profile says that the NF is reached.
+    /// Addresses (without brackets) and names at which the profile says that the NF is reached, by requests and by notifications.
     pub fn hosts(&self) -> Vec<String> {
         let v4 = self.ipv4_addresses.iter().map(ToString::to_string);
         let v6 = self.ipv6_addresses.iter().map(ToString::to_string);
         let named = self.fqdn.iter().map(ToString::to_string);
-        v4.chain(v6).chain(named).chain(self.services().flat_map(NfService::hosts)).collect()
+        let callbacks = self.default_notification_subscriptions.iter();
+        let callbacks = callbacks.map(|it| it.callback_uri.root.host().to_owned());
+        let services = self.services().flat_map(NfService::hosts);
+        v4.chain(v6).chain(named).chain(services).chain(callbacks).collect()
     }
 
     /// The profile for a discovery result: without the authorization members and those for the NRF only.

@@ -137,6 +137,8 @@ record! {
             subs_def_qos: SubscribedDefaultQos,
             /// Time of the location.
             user_location_info_time: DateTime,
+            /// Whether the UE supports reflective QoS; false: it no longer does.
+            ref_qos_indication: bool,
             /// The node that serves the UE.
             serv_nf_id: ServingNfIdentity,
             /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).

@@ -19,7 +19,8 @@ record! {
     /// A policy decision, or its changes.
     SmPolicyDecision {
         optional {
-            /// Timer of reflective QoS in seconds.
+            /// Lifetime of QoS rules that UEs derive (reflective QoS), in seconds.
+            #[serde(rename = "reflectiveQoSTimer")]
             reflective_qos_timer: u32,
             /// Time by which the SMF must request an update.
             revalidation_time: DateTime,

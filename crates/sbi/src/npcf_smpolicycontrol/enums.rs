@@ -28,6 +28,7 @@ open_enum! {
         SuccResAllo = "SUCC_RES_ALLO",
         RaiCh = "RAI_CH",
         RatTyCh = "RAT_TY_CH",
+        RefQosIndCh = "REF_QOS_IND_CH",
         UeStatusResume = "UE_STATUS_RESUME",
         UeTzCh = "UE_TZ_CH",
         UserLocationCh = "USER_LOCATION_CH",

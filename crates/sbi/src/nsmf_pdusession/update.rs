@@ -89,6 +89,20 @@ record! {
     }
 }
 
+impl SmContextUpdateData {
+    /// Whether it says only whether the UE is in the service area of a LADN.
+    pub const fn is_presence_report(&self) -> bool {
+        let Self { n1_sm_msg, n2_sm_info_type, up_cnx_state, ho_state, release, serving_nf_id, .. } = self;
+        self.presence_in_ladn.is_some()
+            && n1_sm_msg.is_none()
+            && n2_sm_info_type.is_none()
+            && up_cnx_state.is_none()
+            && ho_state.is_none()
+            && release.is_none()
+            && serving_nf_id.is_none()
+    }
+}
+
 record! {
     /// The target of a handover.
     NgRanTargetId {

@@ -48,6 +48,10 @@ pub trait Datapath {
     /// counted for it afterwards. `None` if there was no such session.
     fn remove(&mut self, session: SessionId) -> Option<SessionUsage>;
 
+    /// A session with these addresses is about to be installed for the first time; `is_restored`: it was another process's. Otherwise
+    /// nothing of a former UE's connections may reach the UE.
+    fn begin(&mut self, _ue: UeAddress, _is_restored: bool) {}
+
     /// Drops a session's buffered packets without a change of rules (PFCP flag DROBU).
     fn discard_buffered(&mut self, session: SessionId);
 

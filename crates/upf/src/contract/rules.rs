@@ -72,10 +72,19 @@ impl Session {
     /// The QFI that packets of a PDR get: that of the QER that the fewest PDRs refer to, of equal ones the first. A QER of several flows, such as
     /// that of the session-AMBR, may have a QFI, too (TS 29.244 5.4.4); that of a flow is more specific.
     pub fn qfi_of(&self, pdr: &Pdr) -> Option<Qfi> {
-        let of_flow = |id: &QerId| Some((*id, self.qers.iter().find(|qer| qer.id == *id)?.qfi?));
+        self.marking_qer(pdr)?.qfi
+    }
+
+    /// Whether the packets of a PDR have the RQI beside their QFI (TS 23.501 5.7.5.3): downlink packets whose QER says so.
+    pub fn is_reflective(&self, pdr: &Pdr) -> bool {
+        pdr.source.direction() == Direction::Downlink && self.marking_qer(pdr).is_some_and(|qer| qer.rqi)
+    }
+
+    /// The QER that marks the packets of a PDR.
+    fn marking_qer(&self, pdr: &Pdr) -> Option<&Qer> {
+        let of_flow = |id: &QerId| self.qers.iter().find(|qer| qer.id == *id).filter(|qer| qer.qfi.is_some());
         let uses = |id: QerId| self.pdrs.iter().filter(|pdr| pdr.qers.contains(&id)).count();
-        let named = pdr.qers.iter().filter_map(of_flow);
-        named.min_by_key(|(id, _)| uses(*id)).map(|(_, qfi)| qfi)
+        pdr.qers.iter().filter_map(of_flow).min_by_key(|qer| uses(qer.id))
     }
 }
 
@@ -88,12 +97,20 @@ pub struct UeAddress {
     /// [`Destination::Network`], the datapath is the router on the UE's link (TS 23.501 5.8.2.2.3): packets to link-local
     /// addresses end there, and it advertises the prefix when a rule begins to forward packets from the network to the UE.
     pub v6: Option<Ipv6Addr>,
+    /// Bits of prefix delegation, 0 to 16: the session has the prefix of 64 bits less these, which contains `v6` (TS 23.501 5.8.2.2.4). The
+    /// datapath delegates the rest of it by DHCPv6.
+    pub delegation: u8,
 }
 
 impl UeAddress {
     /// An IPv4-only UE.
     pub const fn v4(address: Ipv4Addr) -> Self {
-        Self { v4: Some(address), v6: None }
+        Self { v4: Some(address), v6: None, delegation: 0 }
+    }
+
+    /// A UE with this IPv6 prefix of 64 bits, and no IPv4 address.
+    pub const fn v6(prefix: Ipv6Addr) -> Self {
+        Self { v4: None, v6: Some(prefix), delegation: 0 }
     }
 
     /// Whether the session has no address of its own.
@@ -101,11 +118,22 @@ impl UeAddress {
         self.v4.is_none() && self.v6.is_none()
     }
 
+    /// The session's IPv6 prefix: that of 64 bits, or the shorter one that contains it.
+    pub fn network6(&self) -> Option<AddressRange> {
+        let prefix = 64_u8.saturating_sub(self.delegation);
+        self.v6.map(|address| AddressRange { address: address.into(), prefix }.network())
+    }
+
+    /// The prefix shorter than 64 bits, if there is one.
+    pub fn shorter_prefix(&self) -> Option<AddressRange> {
+        self.network6().filter(|_| self.delegation > 0)
+    }
+
     /// Whether `address` is the UE's: the IPv4 address, or one within the IPv6 prefix.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address {
             IpAddr::V4(v4) => self.v4 == Some(v4),
-            IpAddr::V6(v6) => self.v6.is_some_and(|prefix| v6.to_bits() >> 64 == prefix.to_bits() >> 64),
+            IpAddr::V6(_) => self.network6().is_some_and(|network| network.contains(address)),
         }
     }
 }
@@ -226,6 +254,8 @@ pub struct Qer {
     pub gbr: Option<Rates>,
     /// The QFI, set in the PDU Session Container of packets sent by tunnel.
     pub qfi: Option<Qfi>,
+    /// Whether downlink packets have the RQI there, too: UEs derive QoS rules from them (TS 29.244 5.4.12).
+    pub rqi: bool,
 }
 
 /// A gate for each direction.

@@ -64,6 +64,7 @@ impl Upf {
         let response = self.establishment_response(id, &allocation);
         self.sessions.insert(Session { set, ..new_session(id, request, measurements, context) });
         self.sessions.commit(id, rules, &compiled, allocation.teids);
+        context.datapath.begin(compiled.ue, restoring);
         context.datapath.install(Arc::new(compiled));
         self.schedule(context, id);
         context.notice(Notice::SessionEstablished { session: id });

@@ -132,7 +132,7 @@ mod tests {
 
     /// A session with a downlink PDR for each (GBR, MBR). Each PDR references a GBR QER, and QER 100, which has the AMBR.
     fn session(ambr: u64, flows: &[(u64, u64)]) -> Session {
-        let qer = |id, gbr, mbr| Qer { id: QerId(id), gates: Gates::OPEN, mbr, gbr, qfi: None };
+        let qer = |id, gbr, mbr| Qer { id: QerId(id), gates: Gates::OPEN, mbr, gbr, qfi: None, rqi: false };
         let pdr = |id: u16, qers| Pdr {
             id: PdrId(id),
             precedence: 1,

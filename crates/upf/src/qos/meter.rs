@@ -150,8 +150,14 @@ mod tests {
 
     fn meter(gbr: Option<u64>, mbr: Option<u64>) -> Meter {
         let rates = |rate| Rates { uplink: rate, downlink: rate };
-        let qer =
-            Qer { id: QerId(1), gates: Gates::OPEN, mbr: mbr.map(rates), gbr: gbr.map(rates), qfi: None };
+        let qer = Qer {
+            id: QerId(1),
+            gates: Gates::OPEN,
+            mbr: mbr.map(rates),
+            gbr: gbr.map(rates),
+            qfi: None,
+            rqi: false,
+        };
         let meter = Meter::default();
         meter.fill(&qer, Direction::Uplink, Burst::SHAPING);
         meter

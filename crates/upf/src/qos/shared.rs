@@ -77,9 +77,9 @@ mod tests {
         assert!(Arc::ptr_eq(&of(0, 2).downlink[0], &of(0, 3).downlink[0]));
         assert_eq!(of(0, 2).uplink[0].meter().peak_rate(), Some(1000));
         assert!(of(1, 2).downlink.is_empty());
-        let v6 = UeAddress { v4: None, v6: Some("2001:db8::".parse().unwrap()) };
+        let v6 = UeAddress::v6("2001:db8::".parse().unwrap());
         assert!(meters.of(v6).uplink.is_empty());
-        let v6 = UeAddress { v4: None, v6: Some("2001:db8:46:7::".parse().unwrap()) };
+        let v6 = UeAddress::v6("2001:db8:46:7::".parse().unwrap());
         assert!(Arc::ptr_eq(&of(0, 2).uplink[0], &meters.of(v6).uplink[0]), "one rate for both IP versions");
     }
 }

@@ -108,6 +108,7 @@ fn compile_qer(qer: &CreateQer) -> Qer {
         mbr: qer.maximum_bitrate.map(rates),
         gbr: qer.guaranteed_bitrate.map(rates),
         qfi: qer.qfi.map(|qfi| Qfi(qfi.0)),
+        rqi: qer.rqi.is_some_and(|rqi| rqi.contains(ie::Rqi::RQI)),
     }
 }
 

@@ -11,9 +11,15 @@ use pith_pfcp::rules::{CreatePdr, CreateTrafficEndpoint};
 
 use super::provision::RuleSet;
 use crate::config::Config;
-use crate::contract::{Direction, FlowDescription, Qfi, SdfFilter, Source, Teid, TosFilter, UeAddress};
+use crate::contract::{
+    AddressRange, Direction, FlowDescription, Qfi, SdfFilter, Source, Teid, TosFilter, UeAddress,
+};
 use crate::rejection::Rejection;
 
+/// The prefix length of a UE's link.
+const LINK_PREFIX: u8 = 64;
+/// The shortest prefix of a session has 48 bits, a site's (RFC 6177 1).
+const MAX_DELEGATION: u8 = 16;
 /// Maximum number of SDF filters of a PDR.
 const MAX_FILTERS: usize = 64;
 
@@ -179,11 +185,32 @@ fn add_address(
     if ue.ipv4 == Some(Choice::Choose) || ue.ipv6 == Some(Choice::Choose) {
         return Err(failed.with_cause(Cause::ServiceNotSupported));
     }
-    let v4 = ue.ipv4.and_then(Choice::given);
-    let v6 = ue.ipv6.and_then(Choice::given).map(|v6| Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64));
-    let permitted = v4.is_none_or(|v4| config.may_be_of_ue(v4.into()))
-        && v6.is_none_or(|v6| config.may_be_of_ue(v6.into()));
-    let agree = v4.is_none_or(|v4| *address.v4.get_or_insert(v4) == v4)
-        && v6.is_none_or(|v6| *address.v6.get_or_insert(v6) == v6);
+    let delegation = delegation(ue).ok_or(failed)?;
+    let own = UeAddress {
+        v4: ue.ipv4.and_then(Choice::given),
+        v6: ue.ipv6.and_then(Choice::given).map(|v6| Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+        delegation,
+    };
+    let of_v4 = own.v4.map(|v4| AddressRange { address: v4.into(), prefix: 32 });
+    let permitted = of_v4.into_iter().chain(own.network6()).all(|range| config.may_be_of_ue(range));
+    let is_first = address.v6.is_none();
+    let agree = own.v4.is_none_or(|v4| *address.v4.get_or_insert(v4) == v4)
+        && own.v6.is_none_or(|v6| *address.v6.get_or_insert(v6) == v6)
+        && (is_first || own.v6.is_none() || address.delegation == delegation);
+    if is_first && own.v6.is_some() {
+        address.delegation = delegation;
+    }
     (permitted && agree).then_some(()).ok_or(failed)
+}
+
+/// The bits by which the UE's prefix is shorter than 64 (TS 29.244 8.2.62): those of prefix delegation, or what the prefix length says. With a longer
+/// prefix the UE has its prefix of 64 bits, too. `None` if both are there, or if it is too short.
+fn delegation(ue: &UeIpAddress) -> Option<u8> {
+    let bits = match (ue.prefix_delegation_bits, ue.prefix_len) {
+        (None, None) => 0,
+        (Some(bits), None) => bits,
+        (None, Some(length @ 1..)) => LINK_PREFIX.saturating_sub(length),
+        (None, Some(0)) | (Some(_), Some(_)) => return None,
+    };
+    (bits <= MAX_DELEGATION).then_some(bits)
 }

@@ -1,7 +1,7 @@
 //! All sessions, with indices by id, UE address, GTP-U peer and time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use pith_pfcp::IeType;
@@ -22,7 +22,9 @@ pub struct SessionTable {
     pub teids: Teids,
     /// Boxed, so that the table moves little when it grows.
     sessions: HashMap<SessionId, Box<Session>>,
-    by_ue: HashMap<IpAddr, SessionId>,
+    by_v4: HashMap<Ipv4Addr, SessionId>,
+    /// By the first prefix of 64 bits, with the last one. A session may have several (TS 23.501 5.8.2.2.4), but no two sessions have one in common.
+    by_prefix: BTreeMap<u64, (u64, SessionId)>,
     by_peer: HashMap<(IpAddr, Teid), SessionId>,
     by_due: BTreeSet<(Duration, SessionId)>,
     admitted: AdmittedRates,
@@ -37,7 +39,8 @@ impl SessionTable {
         SessionTable {
             teids: Teids::new(random.fork()),
             sessions: HashMap::new(),
-            by_ue: HashMap::new(),
+            by_v4: HashMap::new(),
+            by_prefix: BTreeMap::new(),
             by_peer: HashMap::new(),
             by_due: BTreeSet::new(),
             admitted: AdmittedRates::new(guaranteed),
@@ -85,19 +88,27 @@ impl SessionTable {
 
     /// Other sessions than `id` with an address of `ue`.
     pub fn sharing_address(&self, id: SessionId, ue: UeAddress) -> Vec<SessionId> {
-        let owners = addresses(ue).filter_map(|address| self.by_ue.get(&address).copied());
-        let mut sharing_address: Vec<_> = owners.filter(|owner| *owner != id).collect();
-        sharing_address.dedup();
-        sharing_address
+        let of_v4 = ue.v4.and_then(|v4| self.by_v4.get(&v4).copied());
+        let of_v6 = prefixes(ue).into_iter().flat_map(|prefixes| self.overlapping(prefixes));
+        let owners: BTreeSet<_> = of_v4.into_iter().chain(of_v6).filter(|owner| *owner != id).collect();
+        owners.into_iter().collect()
     }
 
-    /// The session of a UE's address; an IPv6 address is looked up by its prefix of 64 bits.
+    /// Sessions with one of these prefixes of 64 bits.
+    fn overlapping(&self, (first, last): (u64, u64)) -> impl Iterator<Item = SessionId> {
+        let before = self.by_prefix.range(..=last).rev();
+        before.map(|(_, (end, id))| (*end, *id)).take_while(move |(end, _)| *end >= first).map(|(_, id)| id)
+    }
+
+    /// The session of a UE's address, or of a prefix that contains it.
     pub fn of_ue(&self, address: IpAddr) -> Option<SessionId> {
-        let key = match address {
-            IpAddr::V4(_) => address,
-            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-        };
-        self.by_ue.get(&key).copied()
+        match address {
+            IpAddr::V4(v4) => self.by_v4.get(&v4).copied(),
+            IpAddr::V6(v6) => {
+                let prefix = upper_half(v6);
+                self.overlapping((prefix, prefix)).next()
+            }
+        }
     }
 
     /// The session that sends into a tunnel.
@@ -170,7 +181,8 @@ impl SessionTable {
         session.lost_tunnels.retain(|(peer, teid)| still(*peer, *teid));
         let after = guaranteed_rates(compiled).unwrap_or(NOTHING);
         self.admitted.replace(std::mem::replace(&mut session.guaranteed_rates, after), after);
-        self.by_ue.extend(addresses(session.ue).map(|address| (address, id)));
+        self.by_v4.extend(session.ue.v4.map(|address| (address, id)));
+        self.by_prefix.extend(prefixes(session.ue).map(|(first, last)| (first, (last, id))));
         self.by_peer.extend(session.tunnels.iter().map(|tunnel| ((tunnel.peer, tunnel.teid), id)));
     }
 
@@ -187,10 +199,13 @@ impl SessionTable {
 
     fn unindex(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else { return };
-        for address in addresses(session.ue) {
-            if self.by_ue.get(&address) == Some(&id) {
-                self.by_ue.remove(&address);
-            }
+        if let Some(v4) = session.ue.v4.filter(|v4| self.by_v4.get(v4) == Some(&id)) {
+            self.by_v4.remove(&v4);
+        }
+        if let Some((first, last)) = prefixes(session.ue)
+            && self.by_prefix.get(&first) == Some(&(last, id))
+        {
+            self.by_prefix.remove(&first);
         }
         for tunnel in &session.tunnels {
             let key = (tunnel.peer, tunnel.teid);
@@ -224,8 +239,14 @@ impl SessionTable {
     }
 }
 
-fn addresses(ue: UeAddress) -> impl Iterator<Item = IpAddr> {
-    ue.v4.map(IpAddr::from).into_iter().chain(ue.v6.map(IpAddr::from))
+/// The first and the last prefix of 64 bits that a UE has.
+fn prefixes(ue: UeAddress) -> Option<(u64, u64)> {
+    let others = (1_u64 << ue.delegation.min(63)) - 1;
+    ue.v6.map(upper_half).map(|prefix| (prefix & !others, prefix | others))
+}
+
+fn upper_half(address: Ipv6Addr) -> u64 {
+    (address.to_bits() >> 64) as u64
 }
 
 fn tunnels(compiled: &contract::Session) -> Vec<Tunnel> {

@@ -102,6 +102,18 @@ fn the_smf_sees_no_other_upf() {
 }
 
 #[test]
+fn a_session_keeps_its_shorter_prefix() {
+    let request = crate::prefix::session(1, "2001:db8:45:100::", Some(8), None);
+    let (mut world, seid, _) = World::with_session(request);
+    let installed = world.installed(seid);
+    hand_over(&mut world, seid, 0);
+    assert_eq!(*world.installed(seid), *installed);
+    assert_eq!(installed.ue.delegation, 8);
+    let owner = world.upf.session_of_ue("2001:db8:45:1ab::7".parse().unwrap());
+    assert_eq!(owner, Some(SessionId(seid)));
+}
+
+#[test]
 fn what_the_former_datapath_counts_until_its_last_packet_is_added_once() {
     let (mut world, seid, _) = World::with_session(measured(volume_urr(100_000)));
     world.count(seid, 1, 300, 100);

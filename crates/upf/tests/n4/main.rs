@@ -7,6 +7,7 @@ mod handover;
 mod load;
 mod places;
 mod predefined;
+mod prefix;
 mod report;
 mod session;
 mod smf_set;

@@ -311,6 +311,26 @@ fn traffic_endpoints_are_shared_by_pdrs() {
     assert_eq!(world.upf.teids_in_use(), 0);
 }
 
+/// TS 29.244 8.2.88: the flag, not the presence of the IE, says whether packets have the RQI.
+#[test]
+fn the_rqi_of_a_qer_is_set_and_cleared() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    let mut request = add_flow();
+    request.create_qers[0].rqi = Some(Rqi::RQI);
+    assert_eq!(world.modify(seid, request).cause, Cause::RequestAccepted);
+    assert_eq!(world.installed(seid).qers.iter().map(|qer| qer.rqi).collect::<Vec<_>>(), [false, true]);
+    for rqi in [Change::Set(Rqi::default()), Change::Remove] {
+        for change in [Change::Set(Rqi::RQI), rqi] {
+            let is_on = matches!(change, Change::Set(Rqi::RQI));
+            let update = UpdateQer { rqi: Some(change), ..UpdateQer::new(QerId(2)) };
+            let request =
+                SessionModificationRequest { update_qers: vec![update], ..SessionModificationRequest::new() };
+            assert_eq!(world.modify(seid, request).cause, Cause::RequestAccepted);
+            assert_eq!(world.installed(seid).qers[1].rqi, is_on);
+        }
+    }
+}
+
 /// A QoS flow: PDRs 3 and 4, QER 2, towards the data network and the gNB.
 fn add_flow() -> SessionModificationRequest {
     let mut uplink = uplink_pdr(UE);

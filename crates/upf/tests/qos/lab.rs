@@ -100,7 +100,7 @@ pub fn session(ambr: u64, flows: &[QosFlow], others: &[u16]) -> Session {
         qers,
         urrs: vec![],
     };
-    let qer = |id, gbr, mbr| Qer { id, gates: Gates::OPEN, mbr, gbr, qfi: None };
+    let qer = |id, gbr, mbr| Qer { id, gates: Gates::OPEN, mbr, gbr, qfi: None, rqi: false };
     let own = |flow: &QosFlow| QerId(flow.pdr.into());
     let mut pdrs: Vec<_> = flows.iter().map(|flow| pdr(flow.pdr, vec![own(flow), AMBR])).collect();
     pdrs.extend(others.iter().map(|id| pdr(*id, vec![AMBR])));

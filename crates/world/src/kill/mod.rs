@@ -127,6 +127,8 @@ impl Kill {
             lease: LEASE,
             areas: if needs_amfs { 2 } else { 1 },
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
+            associations: 1,
+            joins_by_ng_setup: false,
             // The default is 0: with gNBs that retain their UEs some crash points still fail.
             retaining: if self.retains_ues { 1 + (self.seed % 3) as u8 } else { 0 },
             ues: 2,
@@ -136,6 +138,7 @@ impl Kill {
             oauth2: needs_amfs,
             ciphering: ciphers[dice.index(2)],
             other_ciphering: None,
+            derives_k_amf: false,
             reallocates: false,
             residency: self.residency,
             store_latency: None,

@@ -5,7 +5,7 @@ use super::{SimEvent, World};
 use crate::network::{self, upf_n4};
 use pith_nf::gateway::n2::{N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::N4GatewayInput;
-use pith_nf::kit::GnbHandle;
+use pith_nf::kit::Tnla;
 use pith_ngap::{Message, RrcEstablishmentCause};
 use pith_ran::gnb::{Input as GnbInput, UeKey};
 use pith_types::FiveGSTmsi;
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The association of the attacker's gNB.
-const GNB: GnbHandle = GnbHandle(u64::MAX);
+const GNB: Tnla = Tnla(u64::MAX);
 /// First number of the radio connections of the attacker's UE.
 const UES: u32 = 1 << 31;
 /// Address of the attacker's host.
@@ -139,7 +139,7 @@ impl World {
     /// Ends the attack, and releases its gNB and UE.
     pub(super) fn end_attack(&mut self) {
         if self.enemy.attacker.is_some() {
-            self.n2_gateway(self.amf_process(), N2GatewayInput::Down { gnb: GNB });
+            self.n2_gateway(self.amf_process(), N2GatewayInput::Down { tnla: GNB });
             (0..self.gnbs.len()).for_each(|gnb| self.enemy_ue_leaves(gnb));
         }
     }
@@ -150,14 +150,19 @@ impl World {
     }
 
     fn enemy_gnb_up(&mut self) {
-        let up = N2GatewayInput::Up { gnb: GNB, peer: HOST, alternatives: Vec::new() };
+        let up = N2GatewayInput::Up {
+            tnla: GNB,
+            peer: HOST,
+            local: super::n2::amf_end(0),
+            alternatives: Vec::new(),
+        };
         self.n2_gateway(self.amf_process(), up);
         let setup = network::ng_setup_request("enemy", 0x66_6666);
         self.enemy_ngap(0, setup);
     }
 
     fn enemy_ngap(&mut self, stream: u16, pdu: Vec<u8>) {
-        let input = N2GatewayInput::Message { gnb: GNB, stream, ppid: NGAP_PPID, pdu: pdu.into() };
+        let input = N2GatewayInput::Message { tnla: GNB, stream, ppid: NGAP_PPID, pdu: pdu.into() };
         self.n2_gateway(self.amf_process(), input);
     }
 
@@ -181,7 +186,7 @@ impl World {
         match action {
             AttackAction::Ngap(stream, pdu) => self.enemy_ngap(stream, pdu),
             AttackAction::Reassociate => {
-                self.n2_gateway(self.amf_process(), N2GatewayInput::Down { gnb: GNB });
+                self.n2_gateway(self.amf_process(), N2GatewayInput::Down { tnla: GNB });
                 self.enemy_gnb_up();
             }
             AttackAction::Connect(gnb, nas, s_tmsi) => {

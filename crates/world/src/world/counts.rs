@@ -10,6 +10,8 @@ const KEPT: usize = 127;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     keys: u64,
+    /// The gNB of the latest message, if AMFs derive keys.
+    gnb: Option<usize>,
     /// The connection on which this key began.
     first: u64,
     /// Those of the former key: an AMF may still send on a connection that the UE has left.
@@ -22,17 +24,31 @@ impl Counts {
     /// Notes a message that a gNB sends to the UE on that connection; a later connection has a higher number. `keys` is the number of keys
     /// of the subscriber so far: the next key is used from SECURITY MODE COMMAND on. Returns what is wrong.
     ///
+    /// `gnb` is that gNB if AMFs derive keys for other AMFs: COUNT 0 at another gNB may be the first one of such a key. (The UE checks it.)
+    ///
     /// Messages on several connections of a UE may arrive in another order than they were sent.
-    pub fn note(&mut self, connection: u64, keys: u64, nas: &[u8]) -> Result<(), String> {
+    pub fn note(
+        &mut self,
+        connection: u64,
+        (keys, gnb): (u64, Option<usize>),
+        nas: &[u8],
+    ) -> Result<(), String> {
         let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return Ok(()) };
         let header = SecurityHeaderType::from_octet(*header);
         if header == SecurityHeaderType::Plain {
             return Ok(());
         }
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
-        if self.latest.is_empty() || starts && self.keys < keys {
+        let is_derived = std::mem::replace(&mut self.gnb, gnb) != gnb && sequence == 0;
+        if self.latest.is_empty() || starts && self.keys < keys || is_derived {
             let former = Self { former: None, ..std::mem::take(self) };
-            *self = Self { keys, first: connection, former: Some(Box::new(former)), latest: VecDeque::new() };
+            *self = Self {
+                keys,
+                gnb,
+                first: connection,
+                former: Some(Box::new(former)),
+                latest: VecDeque::new(),
+            };
         }
         if connection < self.first {
             return self.former.as_mut().map_or(Ok(()), |former| former.take(connection, sequence));
@@ -65,9 +81,8 @@ mod tests {
     const NEW_CONTEXT: u8 = 3;
 
     fn note(counts: &mut Counts, connection: u64, header: u8, sequence: u8) -> bool {
-        counts
-            .note(connection, u64::from(header == NEW_CONTEXT), &[0x7e, header, 0, 0, 0, 0, sequence])
-            .is_ok()
+        let keys = u64::from(header == NEW_CONTEXT);
+        counts.note(connection, (keys, None), &[0x7e, header, 0, 0, 0, 0, sequence]).is_ok()
     }
 
     #[test]
@@ -87,6 +102,18 @@ mod tests {
         assert!(note(&mut counts, 1, CIPHERED, 5));
         assert!(!note(&mut counts, 1, CIPHERED, 0));
         assert!(note(&mut counts, 1, NEW_CONTEXT, 0));
+    }
+
+    #[test]
+    fn a_derived_key_begins_at_another_gnb() {
+        let mut counts = Counts::default();
+        let mut at =
+            |gnb, sequence| counts.note(1, (0, Some(gnb)), &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok();
+        assert!(at(1, 5));
+        assert!(!at(1, 0));
+        assert!(at(2, 0) && at(2, 1));
+        assert!(at(3, 2), "the same key");
+        assert!(!at(4, 1));
     }
 
     #[test]

@@ -98,7 +98,13 @@ impl World {
         self.record("fault", "world", format!("{fault:?}"));
         match fault {
             Fault::GnbReset(gnb) => self.gnb_input(gnb, Input::Reset),
-            Fault::AssociationLost(gnb) => self.disassociate(gnb),
+            Fault::AssociationLost(gnb) => {
+                let number = match self.plan.associations {
+                    1 => 0,
+                    several => self.dice.index(several.into()) as u8,
+                };
+                self.disassociate(gnb, number);
+            }
             Fault::UpfRestart(upf) => self.restart_upf(upf),
             // A process that starts reads no contexts from a store that does not answer.
             Fault::Crash(_) | Fault::PowerFailure(_) | Fault::StoreLoss | Fault::Panic(_)

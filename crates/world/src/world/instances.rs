@@ -291,12 +291,15 @@ impl World {
     /// The associations of a process that has ended, end at the gNBs after that time.
     pub(super) fn end_associations_of(&mut self, process: usize, after: Duration) {
         for gnb in 0..self.gnbs.len() {
-            let association = self.gnbs[gnb].association.filter(|_| self.amf_of(gnb) == process);
-            let Some(association) = association else { continue };
-            if after.is_zero() {
-                self.disassociate(gnb);
-            } else {
-                self.at(after, SimEvent::AssociationLost { gnb, association });
+            if self.amf_of(gnb) != process {
+                continue;
+            }
+            for (number, association) in self.gnbs[gnb].associations.clone() {
+                if after.is_zero() {
+                    self.disassociate(gnb, number);
+                } else {
+                    self.at(after, SimEvent::AssociationLost { gnb, association });
+                }
             }
         }
     }

@@ -56,7 +56,7 @@ impl Watch {
     }
 
     /// A gNB sends a NAS message to a UE on that connection.
-    pub fn downlink_nas(&mut self, ue: usize, (connection, keys): (u64, u64), nas: &[u8]) {
+    pub fn downlink_nas(&mut self, ue: usize, connection: u64, keys: (u64, Option<usize>), nas: &[u8]) {
         if let Err(what) = self.counts.entry(ue).or_default().note(connection, keys, nas) {
             self.fail(format!("UE{}: {what}", ue + 1));
         }

@@ -26,6 +26,7 @@ mod path;
 mod process;
 mod radio;
 mod reallocation;
+mod reflection;
 mod restoring;
 mod run;
 mod sbi;
@@ -36,6 +37,7 @@ mod user;
 pub use attack::{AttackAction, Attacker, ObservedMessages};
 pub(crate) use fault::Fault;
 pub(crate) use history::Ends;
+pub use reflection::ReflectedAnswer;
 pub use run::Report;
 pub(crate) use user::{Act, SubscriptionChange};
 
@@ -107,7 +109,7 @@ enum SimEvent {
     /// A process starts.
     Start { process: usize },
     /// A gNB tries to establish its association.
-    Associate { gnb: usize },
+    Associate { gnb: usize, number: u8 },
     /// An NGAP PDU arrives at a gNB, if the association still exists.
     ToGnb { association: u64, stream: u16, pdu: Vec<u8> },
     /// An NGAP PDU arrives at the N2 gateway.
@@ -255,7 +257,9 @@ impl World {
             self.at(Duration::from_millis(10 * process as u64), SimEvent::Start { process });
         }
         for gnb in 0..self.gnbs.len() {
-            self.at(Duration::from_millis(500), SimEvent::Associate { gnb });
+            for number in 0..self.plan.associations {
+                self.at(Duration::from_millis(500), SimEvent::Associate { gnb, number });
+            }
         }
     }
 
@@ -399,7 +403,7 @@ impl World {
                 }
             }
             SimEvent::Start { process } => self.start_process(process),
-            SimEvent::Associate { gnb } => self.associate(gnb),
+            SimEvent::Associate { gnb, number } => self.associate(gnb, number),
             SimEvent::ToGnb { association, stream, pdu } => self.to_gnb(association, stream, &pdu),
             SimEvent::ToN2Gateway { association, stream, pdu } => {
                 self.to_n2_gateway(association, stream, pdu);

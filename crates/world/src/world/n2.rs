@@ -6,7 +6,7 @@ use crate::network::{self, UPFS};
 use crate::plan::{Plan, Residency};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::{N2GatewayEffect, N2GatewayInput, NGAP_PPID};
-use pith_nf::kit::{GnbHandle, Inspect, N2Effect, Nf};
+use pith_nf::kit::{Inspect, N2Effect, Nf, Tnla};
 use pith_ngap::transfer::Tunnel;
 use pith_ngap::{Message, NgSetupResponse};
 use pith_ran::Instant as RanInstant;
@@ -16,15 +16,17 @@ use pith_upf::contract::{Action, Destination, Far, Tunnel as UpfTunnel};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 /// SCTP streams of an association.
 const STREAMS: u16 = 4;
 
-/// An endpoint of a gNB, and its association with an AMF. A gNB has one for each AMF of a set, and the endpoints of a gNB are consecutive, as in
+/// An endpoint of a gNB, and its associations with an AMF. A gNB has one for each AMF of a set, and the endpoints of a gNB are consecutive, as in
 /// `pith_ran::Ran`.
 pub(super) struct SimGnb {
     pub gnb: Gnb,
-    pub association: Option<u64>,
+    /// Its associations, by their numbers at the gNB.
+    pub associations: BTreeMap<u8, u64>,
     /// The UEs of the gNB's radio connections. A UE may have left a connection that the gNB still
     /// has, so a connection takes the place of a UE for the gNB.
     pub connections: BTreeMap<UeKey, usize>,
@@ -45,10 +47,11 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
             retains_ues: plan.retaining & 1 << (id - 1) != 0,
+            joins_by_ng_setup: plan.joins_by_ng_setup,
         };
         let mut gnb = Gnb::new(settings);
         gnb.share_ran_ids((number % plan.amfs()) as u32, plan.amfs() as u32);
-        SimGnb { gnb, association: None, connections: BTreeMap::new(), bearers: BTreeMap::new() }
+        SimGnb { gnb, associations: BTreeMap::new(), connections: BTreeMap::new(), bearers: BTreeMap::new() }
     };
     (0..plan.gnbs * plan.amfs()).map(sim_gnb).collect()
 }
@@ -99,64 +102,80 @@ impl World {
         })
     }
 
-    /// A gNB establishes its association, or tries again later.
-    pub(super) fn associate(&mut self, gnb: usize) {
-        if self.gnbs[gnb].association.is_some() {
+    /// A gNB establishes an association, or tries again later.
+    pub(super) fn associate(&mut self, gnb: usize, number: u8) {
+        if self.gnbs[gnb].associations.contains_key(&number) {
             return;
         }
         let process = self.amf_of(gnb);
         if !self.processes[process].is_running() || self.paused_until(process).is_some() {
             let after = self.dice.seconds(1, 2);
-            return self.at(after, SimEvent::Associate { gnb });
+            return self.at(after, SimEvent::Associate { gnb, number });
         }
         self.numbered += 1;
         let association = self.numbered;
-        self.gnbs[gnb].association = Some(association);
+        self.gnbs[gnb].associations.insert(number, association);
         let peer = SocketAddr::from(([10, 3, 1, gnb as u8 + 1], 38412));
-        let up = N2GatewayInput::Up { gnb: GnbHandle(association), peer, alternatives: Vec::new() };
-        self.n2_gateway(process, up);
-        self.gnb_input(gnb, Input::AssociationUp { outbound_streams: STREAMS });
+        let (tnla, local) = (Tnla(association), amf_end(number));
+        self.n2_gateway(process, N2GatewayInput::Up { tnla, peer, local, alternatives: Vec::new() });
+        self.gnb_input(gnb, Input::AssociationUp { association: number, outbound_streams: STREAMS });
     }
 
     /// The process at the other end of the association was killed.
     pub(super) fn association_lost(&mut self, gnb: usize, association: u64) {
-        if self.gnbs[gnb].association == Some(association) {
-            self.disassociate(gnb);
+        if let Some((at, number)) = self.association(association).filter(|(at, _)| *at == gnb) {
+            self.disassociate(at, number);
         }
     }
 
     /// The association ends on both sides.
-    pub(super) fn disassociate(&mut self, gnb: usize) {
-        let Some(association) = self.gnbs[gnb].association.take() else { return };
-        let process = self.amf_of(gnb);
-        self.n2_gateway(process, N2GatewayInput::Down { gnb: GnbHandle(association) });
-        self.gnb_input(gnb, Input::AssociationDown);
+    pub(super) fn disassociate(&mut self, gnb: usize, number: u8) {
+        if !self.gnbs[gnb].associations.contains_key(&number) {
+            return;
+        }
+        self.end_association(gnb, number);
         let after = self.dice.seconds(1, 3);
-        self.at(after, SimEvent::Associate { gnb });
+        self.at(after, SimEvent::Associate { gnb, number });
+    }
+
+    fn end_association(&mut self, gnb: usize, number: u8) {
+        let Some(association) = self.gnbs[gnb].associations.remove(&number) else { return };
+        let process = self.amf_of(gnb);
+        self.n2_gateway(process, N2GatewayInput::Down { tnla: Tnla(association) });
+        self.gnb_input(gnb, Input::AssociationDown { association: number });
     }
 
     /// The gateway ended an association and has removed it.
     fn closed_by_gateway(&mut self, association: u64) {
-        if let Some(gnb) = self.gnb_of(association) {
-            self.disassociate(gnb);
+        if let Some((gnb, number)) = self.association(association) {
+            self.disassociate(gnb, number);
         }
     }
 
     pub(super) fn gnb_of(&self, association: u64) -> Option<usize> {
-        self.gnbs.iter().position(|sim_gnb| sim_gnb.association == Some(association))
+        self.association(association).map(|(gnb, _)| gnb)
+    }
+
+    /// The gNB of an association, and its number there.
+    fn association(&self, association: u64) -> Option<(usize, u8)> {
+        let mut gnbs = self.gnbs.iter().enumerate();
+        gnbs.find_map(|(gnb, sim_gnb)| {
+            let (number, _) = sim_gnb.associations.iter().find(|(_, it)| **it == association)?;
+            Some((gnb, *number))
+        })
     }
 
     pub(super) fn to_gnb(&mut self, association: u64, stream: u16, pdu: &[u8]) {
-        if let Some(gnb) = self.gnb_of(association) {
-            self.gnb_input(gnb, Input::Pdu { stream, octets: pdu });
+        if let Some((gnb, number)) = self.association(association) {
+            self.gnb_input(gnb, Input::Pdu { association: number, stream, octets: pdu });
         }
     }
 
     pub(super) fn to_n2_gateway(&mut self, association: u64, stream: u16, pdu: Vec<u8>) {
         if let Some(endpoint) = self.gnb_of(association) {
             self.enemy.observe_ngap(&pdu);
-            let gnb = GnbHandle(association);
-            let input = N2GatewayInput::Message { gnb, stream, ppid: NGAP_PPID, pdu: pdu.into() };
+            let tnla = Tnla(association);
+            let input = N2GatewayInput::Message { tnla, stream, ppid: NGAP_PPID, pdu: pdu.into() };
             self.n2_gateway(self.amf_of(endpoint), input);
         }
     }
@@ -183,16 +202,18 @@ impl World {
         let is_late = effects.iter().any(|effect| matches!(effect, N2GatewayEffect::Event(event) if event.text.ends_with("deactivated yet")));
         for effect in effects {
             match effect {
-                N2GatewayEffect::Send { gnb, stream, pdu } => {
+                N2GatewayEffect::Send { tnla, stream, pdu } => {
                     if !is_late {
-                        self.check_former_tunnels(gnb.0, &pdu);
+                        self.check_former_tunnels(tnla.0, &pdu);
                     }
-                    self.send_to_gnb(gnb.0, stream, &pdu);
+                    self.send_to_gnb(tnla.0, stream, &pdu);
                 }
                 N2GatewayEffect::ToShard { shard, input } => {
                     self.send_to_shard(process, usize::from(shard.0), ShardInput::N2(input));
                 }
-                N2GatewayEffect::Close { gnb } => self.closed_by_gateway(gnb.0),
+                N2GatewayEffect::Close { tnla } | N2GatewayEffect::ShutDown { tnla } => {
+                    self.closed_by_gateway(tnla.0);
+                }
                 N2GatewayEffect::Event(event) => self.record("N2GW", "N2GW", event.text),
             }
         }
@@ -290,7 +311,14 @@ impl World {
 
     fn gnb_output(&mut self, gnb: usize, output: Output) {
         match output {
-            Output::Send { stream, pdu } => self.send_from_gnb(gnb, stream, pdu),
+            Output::Send { association, stream, pdu } => {
+                self.send_from_gnb(gnb, (association, stream), pdu);
+            }
+            Output::AddAssociation { association, .. } => {
+                let number = association;
+                self.at(Duration::from_millis(1), SimEvent::Associate { gnb, number });
+            }
+            Output::RemoveAssociation { association } => self.end_association(gnb, association),
             Output::Violation(violation) => {
                 self.watch.violation(format!("gNB{}", gnb + 1), &violation, self.now)
             }
@@ -340,13 +368,18 @@ impl World {
         }
     }
 
-    fn send_from_gnb(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
-        let Some(association) = self.gnbs[gnb].association else { return };
+    fn send_from_gnb(&mut self, gnb: usize, (number, stream): (u8, u16), pdu: Vec<u8>) {
+        let Some(association) = self.gnbs[gnb].associations.get(&number).copied() else { return };
         self.record(format!("gNB{}", gnb + 1), "AMF", ngap_name(&pdu));
         let after = self.dice.millis(1, 5);
         let channel = Channel::N2 { association, stream, up: true };
         self.in_order(channel, after, SimEvent::ToN2Gateway { association, stream, pdu });
     }
+}
+
+/// The AMF's end of a gNB's association with that number.
+pub(super) fn amf_end(number: u8) -> SocketAddr {
+    SocketAddr::from(([10, 2, 0, 5 + number], 38412))
 }
 
 /// The RAN counts nanoseconds.

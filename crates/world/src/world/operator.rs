@@ -14,6 +14,7 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, BitRate};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// The sender of notifications: no call of an NF has this tag, so that the answer is ignored.
@@ -122,8 +123,19 @@ fn decided(uri: Uri, decision: SmPolicyDecision) -> Request {
     SmPolicyUpdateNotify { uri, body }.into()
 }
 
-/// The rules of a world: two with a guaranteed rate, voice and video, and one without.
+/// The rules of a world: two with a guaranteed rate, voice and video, and one without, which is reflective.
 const FIVE_QIS: [u8; 3] = [1, 2, 7];
+
+/// The reflective rule, which UEs do not get: they derive it from downlink packets.
+pub(super) const REFLECTIVE_RULE: u8 = 2;
+
+/// The server of the rules' packets.
+pub(super) const RULE_REMOTE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
+
+/// Its port.
+pub(super) fn rule_port(number: u8) -> u16 {
+    5000 + u16::from(number)
+}
 
 /// A rule for a remote port, which has a QoS flow of its own.
 fn added_flow(uri: Uri, number: u8) -> Request {
@@ -137,9 +149,10 @@ fn added_flow(uri: Uri, number: u8) -> Request {
         (qos.gbr_ul, qos.gbr_dl, qos.maxbr_ul, qos.maxbr_dl) = (rate, rate, rate, rate);
     }
     let mut flow = FlowInformation::default();
-    let port = 5000 + u16::from(number);
-    flow.flow_description = Some(format!("permit out 17 from 203.0.113.9 {port} to assigned").into());
-    flow.packet_filter_usage = Some(true);
+    let port = rule_port(number);
+    flow.flow_description = Some(format!("permit out 17 from {RULE_REMOTE} {port} to assigned").into());
+    flow.packet_filter_usage = Some(number != REFLECTIVE_RULE);
+    qos.reflective_qos = (number == REFLECTIVE_RULE).then_some(true);
     let mut rule = PccRule::new(Arc::clone(&id));
     rule.flow_infos = vec![flow];
     rule.precedence = Some(20);

@@ -80,6 +80,12 @@ impl World {
             if of_gnb != of_smf {
                 return Some(format!("its gNB has the flows {of_gnb:?}"));
             }
+            let with_rqi: BTreeSet<u64> =
+                qers.iter().filter(|qer| qer.rqi).filter_map(|qer| Some(u64::from(qer.qfi?.0))).collect();
+            let with_attribute: BTreeSet<u64> = bearer.reflective.iter().map(u64::from).collect();
+            if with_rqi != with_attribute {
+                return Some(format!("RQI in {with_rqi:?}, reflective at the gNB {with_attribute:?}"));
+            }
         }
         let sim_ue = self.ues.iter().find(|ue| session["supi"] == ue.subscriber.supi.as_str())?;
         let own = sim_ue.ue.sessions().find(|own| session["pduSessionId"] == own.id)?;

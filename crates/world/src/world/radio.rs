@@ -193,7 +193,7 @@ impl World {
         match signal {
             // The AMF has gone meanwhile: the gNB selects another one.
             Uplink::Connect { nas, cause, s_tmsi }
-                if self.gnbs[gnb].association.is_none() && self.has_other_amf(gnb) =>
+                if self.gnbs[gnb].associations.is_empty() && self.has_other_amf(gnb) =>
             {
                 let other = self.select_endpoint(gnb, s_tmsi.as_ref());
                 if self.ues[ue].connection == Some(connection) {
@@ -202,7 +202,7 @@ impl World {
                 self.uplink(ue, other, connection, Uplink::Connect { nas, cause, s_tmsi });
             }
             // No AMF serves the gNB: RRC REJECT with a wait time (TS 38.331 5.3.15.2).
-            Uplink::Connect { .. } if self.gnbs[gnb].association.is_none() => {
+            Uplink::Connect { .. } if self.gnbs[gnb].associations.is_empty() => {
                 let after = self.dice.seconds(1, 2);
                 let event = SimEvent::Downlink { ue, connection, signal: Downlink::Released };
                 self.in_order(Channel::Air { ue, up: false }, after, event);
@@ -229,7 +229,7 @@ impl World {
     fn has_other_amf(&self, gnb: usize) -> bool {
         let amfs = self.plan.amfs();
         let first = gnb / amfs * amfs;
-        (first..first + amfs).any(|at| self.gnbs[at].gnb.is_up() && self.gnbs[at].association.is_some())
+        (first..first + amfs).any(|at| self.gnbs[at].gnb.is_up() && !self.gnbs[at].associations.is_empty())
     }
 
     /// Sends a NAS message from a gNB to a UE, and checks its COUNT.
@@ -238,7 +238,8 @@ impl World {
         self.record("AMF", name(ue), nas_name(&nas));
         let supi = self.ues[ue].subscriber.supi.to_string();
         let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
-        self.watch.downlink_nas(ue, (connection.0.into(), keys), &nas);
+        let derives = self.plan.derives_k_amf.then_some(gnb);
+        self.watch.downlink_nas(ue, connection.0.into(), (keys, derives), &nas);
         self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
 

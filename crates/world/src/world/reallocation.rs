@@ -2,7 +2,7 @@
 
 use super::World;
 use pith_ngap::{InitialUeMessage, Message};
-use pith_ran::gnb::{Input, UeKey};
+use pith_ran::gnb::{Input, N2Stream, UeKey};
 use pith_types::RanUeNgapId;
 
 impl World {
@@ -29,7 +29,7 @@ impl World {
         &mut self,
         endpoint: usize,
         (old_amf, ran_id): (&str, RanUeNgapId),
-        (stream, message): (u16, Box<Message>),
+        (stream, message): (N2Stream, Box<Message>),
     ) {
         let mut found = None;
         for other in self.endpoints_of(endpoint) {

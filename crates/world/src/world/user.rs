@@ -233,5 +233,6 @@ fn session(id: u8) -> SessionRequest {
         dnn: Some(network::dnn()),
         snssai: Some(Snssai::of_sst(1)),
         session_type: if id.is_multiple_of(2) { PduSessionType::Ipv4v6 } else { PduSessionType::Ipv4 },
+        reflective_qos: true,
     }
 }

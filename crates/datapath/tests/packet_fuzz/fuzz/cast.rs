@@ -76,6 +76,8 @@ pub struct Member {
     pub gnb_teid: u32,
     /// The TEID of a relay's outgoing tunnel.
     pub onward: u32,
+    /// Whether its downlink packets have the RQI.
+    pub is_reflective: bool,
 }
 
 /// The number of members. The first are always open, and no forged packet uses their identities. With the spread over two
@@ -98,6 +100,7 @@ impl Member {
             gnb: if index % 4 == 3 { GNB_V6.into() } else { GNB.into() },
             gnb_teid: 0x20_0000 + index as u32,
             onward: 0x30_0000 + index as u32,
+            is_reflective: index % 3 == 1,
         }
     }
 
@@ -119,6 +122,7 @@ impl Member {
         session.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(self.gnb, self.gnb_teid)));
         let rate = if self.manner == Manner::Slow { SLOW } else { FAST };
         session.qers[1].mbr = Some(Rates { uplink: rate, downlink: rate });
+        session.qers[0].rqi = self.is_reflective;
         match self.manner {
             Manner::Open | Manner::Slow => {}
             Manner::UplinkGate => session.qers[0].gates.uplink = Gate::Closed,

@@ -142,10 +142,11 @@ fn special(random: &mut Random, v6: bool) -> IpAddr {
         GATEWAY,
         UPF_N6,
     ];
-    const V6: [Ipv6Addr; 6] = [
+    const V6: [Ipv6Addr; 7] = [
         Ipv6Addr::UNSPECIFIED,
         Ipv6Addr::LOCALHOST,
         Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
+        Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 1, 2),
         Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 0, 2),
         Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9),
         GATEWAY_V6,

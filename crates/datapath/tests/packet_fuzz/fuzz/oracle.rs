@@ -313,7 +313,7 @@ fn closed_v6(address: Ipv6Addr) -> Closed {
 fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: PossibleResult, verdict: &mut Verdict) {
     let results = &mut verdict.results;
     if member.manner == Manner::Relay {
-        return tunneled(charged, gpdu(member.onward, 0x10, ip.octets), results);
+        return tunneled(charged, gpdu(member.onward, [0x10, QFI], ip.octets), results);
     }
     if let Some(other) = cast.by_ue(ip.destination) {
         for fate in fates(other, Direction::Downlink, ip, None) {
@@ -351,7 +351,8 @@ fn delivered(
         Fate::Held => results.push(came),
         Fate::Pass => {
             let charged = came.charged(member, Direction::Downlink, ip.octets.len());
-            tunneled(charged, gpdu(member.gnb_teid, 0, &with_a_hop_less(ip)), results);
+            let mark = QFI | if member.is_reflective { RQI } else { 0 };
+            tunneled(charged, gpdu(member.gnb_teid, [0, mark], &with_a_hop_less(ip)), results);
         }
     }
 }
@@ -438,11 +439,17 @@ fn is_beyond(address: IpAddr) -> bool {
     }
 }
 
-/// Whether it is ICMPv6 for the UE's link, without extension headers.
+/// Whether it is ICMPv6 or DHCPv6 for the UE's link, without extension headers.
 fn is_on_link(ip: &Ip<'_>) -> bool {
     let IpAddr::V6(to) = ip.destination else { return false };
     let is_link_local = matches!(to.segments()[0], 0xfe80..=0xfebf) || to.segments()[0] & 0xff0f == 0xff02;
-    ip.octets.get(6) == Some(&58) && is_link_local
+    let is_dhcpv6 =
+        to.segments() == [0xff02, 0, 0, 0, 0, 0, 1, 2] && ip.ports.is_some_and(|[_, port]| port == 547);
+    match ip.octets.get(6) {
+        Some(58) => is_link_local,
+        Some(17) => is_dhcpv6,
+        _ => false,
+    }
 }
 
 /// Applies a session's rules: the first violation, in the order of enforcement.
@@ -499,10 +506,13 @@ fn filter_takes(direction: Direction, ip: &Ip<'_>) -> bool {
     }
 }
 
-/// With a PDU Session Container (TS 38.415 5.5.2); `kind`: its PDU type, in the upper half.
-fn gpdu(teid: u32, kind: u8, packet: &[u8]) -> Vec<u8> {
+/// In the octet of the QFI, of downlink type only.
+const RQI: u8 = 0x40;
+
+/// With a PDU Session Container (TS 38.415 5.5.2); `kind`: its PDU type, in the upper half; `mark`: QFI, and RQI.
+fn gpdu(teid: u32, [kind, mark]: [u8; 2], packet: &[u8]) -> Vec<u8> {
     let length = ((packet.len() + 8) as u16).to_be_bytes();
-    let container = [0, 0, 0, 0x85, 1, kind, QFI, 0];
+    let container = [0, 0, 0, 0x85, 1, kind, mark, 0];
     [&[0x34, 255, length[0], length[1]][..], &teid.to_be_bytes(), &container, packet].concat()
 }
 

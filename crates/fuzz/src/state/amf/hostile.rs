@@ -10,7 +10,7 @@ use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_nas::{GmmMessage, SecurityHeaderType};
 use pith_nf::amf::testing::{GNB, Phone, World, establishment, location};
 use pith_nf::kit::{Caller, GnbHandle, GnbInfo, Input, N2Input, Nf, PendingReply, Tag, TimerKey};
-use pith_ngap::InitialUeMessage;
+use pith_ngap::{GlobalRanNodeId, InitialUeMessage};
 use pith_sbi::{Operation, Problem, Request, Response};
 use pith_types::{RanUeNgapId, Snssai};
 use std::sync::{Arc, LazyLock};
@@ -257,7 +257,7 @@ impl HostilePhone {
         let info = GnbInfo {
             name: String::new(),
             global_id: format!("999/70-gnb-{}", self.gnbs),
-            plmn: location().tai.plmn_id,
+            node: GlobalRanNodeId::Gnb { plmn: location().tai.plmn_id, id: self.gnbs as u32, bits: 32 },
             supported: vec![(location().tai, vec![Snssai::of_sst(1)])],
             peer: String::new(),
             host: std::net::Ipv4Addr::LOCALHOST.into(),

@@ -23,9 +23,10 @@ use crate::amf::security::algorithms_after_handover;
 use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::slices::{self, Slices};
 use crate::amf::subscription::Subscription;
-use crate::kit::document::pack_struct;
+use crate::kit::document::{Pack, Reader, UnpackError, Writer};
 use crate::kit::{Caller, GnbHandle, Owner, PendingReply};
 use bytes::Bytes;
+use pith_nas::NasCount;
 use pith_nas::ie::{IntraN1Container, NgKsi};
 use pith_ngap::{
     Cause, CauseRadioNetwork, EarlyRanStatus, RanStatus, SessionTransfer, TargetId, UserLocation,
@@ -44,9 +45,25 @@ pub(crate) struct Arrival {
     source: Owner,
     /// Sessions of slices that this AMF does not serve.
     not_served: Vec<u8>,
+    /// The downlink COUNT with which the source AMF has derived the key, if it has.
+    pub(in crate::amf) derived_with: Option<NasCount>,
 }
 
-pack_struct!(Arrival { reply, notify, source, not_served });
+/// Without the COUNT, which follows in the section.
+impl Pack for Arrival {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { reply, notify, source, not_served, derived_with: _ } = self;
+        reply.pack(writer);
+        notify.pack(writer);
+        source.pack(writer);
+        not_served.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (reply, notify, source, not_served) = Pack::unpack(reader)?;
+        Ok(Self { reply, notify, source, not_served, derived_with: None })
+    }
+}
 
 impl Arrival {
     /// Requests that are not answered yet.
@@ -72,14 +89,15 @@ pub(in crate::amf) struct Creation {
 pub(in crate::amf) fn begin(ue: &mut UeContext, env: &mut Env<'_>, creation: Creation, reply: PendingReply) {
     let Creation { data, target, security, next_hop } = creation;
     let source = Owner::of(reply.caller());
+    let derived_with = security.derived_with;
     take_security(ue, security, next_hop);
     ue.location = location_of(&target.1);
     ue.radio_capability = data.ue_radio_capability.map(|capability| capability.ngap_data.content);
     let offered: Vec<_> = data.pdu_session_list.iter().filter_map(n14::transfer_of).collect();
     let has_user_plane = |id: u8| offered.iter().any(|item| item.pdu_session_id == id);
     let not_served = take_context(ue, env, data.ue_context, has_user_plane);
-    ue.arrival =
-        Some(Box::new(Arrival { reply: Some(reply), notify: data.n2_notify_uri, source, not_served }));
+    let (reply, notify) = (Some(reply), data.n2_notify_uri);
+    ue.arrival = Some(Box::new(Arrival { reply, notify, source, not_served, derived_with }));
     if ue.slices.allowed.is_empty() {
         return n2_handover::fail_preparation(ue, env, HandoverError::NoSlices);
     }
@@ -89,7 +107,7 @@ pub(in crate::amf) fn begin(ue: &mut UeContext, env: &mut Env<'_>, creation: Cre
     ue.mobility = n2_handover::begin(ue, env, target, (Some(cause), container), offered);
 }
 
-fn take_security(ue: &mut UeContext, Received { security, uplink }: Received, next_hop: NextHop) {
+fn take_security(ue: &mut UeContext, Received { security, uplink, .. }: Received, next_hop: NextHop) {
     ue.k_gnb_count = uplink;
     ue.capability = Some(security.capability);
     ue.security = Some(security);
@@ -139,21 +157,26 @@ fn take_context(
     not_served.into_iter().map(|session| session.id).collect()
 }
 
-/// Takes the algorithms that this AMF prefers into use, if they are others than the source AMF's. Returns the NAS container that tells the UE
-/// (TS 33.501 6.9.2.3.3). It is called once, for HANDOVER REQUEST: until HANDOVER NOTIFY the UE gets no NAS message of this AMF.
+/// Takes the algorithms that this AMF prefers into use, if they are others than the source AMF's. Returns the NAS container that tells the UE, and
+/// whether the source AMF has derived another K_AMF (TS 33.501 6.9.2.3.3). It is called once, for HANDOVER REQUEST: until HANDOVER NOTIFY the UE gets no NAS message of this AMF.
 pub(super) fn select_algorithms(
     ue: &mut UeContext,
     env: &Env<'_>,
 ) -> Result<Option<IntraN1Container>, HandoverError> {
+    let derived_with = ue.arrival.as_ref().and_then(|arrival| arrival.derived_with);
     let context = ue.security.as_mut().ok_or(HandoverError::Security)?;
     let in_use = context.nas.algorithms();
     let selected = algorithms_after_handover(env.config, &context.capability, in_use);
     let selected = selected.ok_or(HandoverError::Security)?;
-    if selected == in_use {
+    if selected == in_use && derived_with.is_none() {
         return Ok(None);
     }
     context.change_algorithms(selected);
-    let container = context.nas.handover_container(NgKsi::Native(context.ng_ksi));
+    let ng_ksi = NgKsi::Native(context.ng_ksi);
+    if let Some(count) = derived_with {
+        return Ok(Some(context.nas.derived_key_container(ng_ksi, count)));
+    }
+    let container = context.nas.handover_container(ng_ksi);
     container.map(Some).map_err(|_| HandoverError::Security)
 }
 

@@ -84,8 +84,11 @@ pub(super) fn begin(ue: &mut UeContext, env: &mut Env<'_>, message: HandoverRequ
         return Mobility::Idle;
     }
     let TargetId::RanNode { tai, .. } = message.target else { return Mobility::Idle };
-    let next_hop = access_keys::next_hop(ue);
-    let context = next_hop.as_ref().and_then(|next_hop| services::context_for_handover(ue, next_hop));
+    let context = if env.config.derives_k_amf {
+        services::context_with_derived_key(ue)
+    } else {
+        access_keys::next_hop(ue).and_then(|next_hop| services::context_for_handover(ue, &next_hop))
+    };
     let (Some(context), Some(target)) = (context, consumer::target_id(&message.target)) else {
         fail_preparation(ue, env, HandoverError::NoContext);
         return Mobility::Idle;

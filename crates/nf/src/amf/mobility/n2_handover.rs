@@ -403,7 +403,9 @@ impl AwaitingSessionPreparation {
         connection.ue = Some(ue.key);
         let target = connection.id;
         let Self { cause, source_to_target, sessions, to_release, .. } = self;
-        let content = n2::HandoverContent { cause, next_hop, nas_container, sessions, source_to_target };
+        let has_new_k_amf = ue.arrival.as_ref().is_some_and(|arrival| arrival.derived_with.is_some());
+        let content =
+            n2::HandoverContent { cause, next_hop, has_new_k_amf, nas_container, sessions, source_to_target };
         n2::handover_request(ue, env, key, content);
         ue.start(env, Timer::Handover, env.config.timers.handover_preparation);
         AwaitingHandoverRequestAcknowledge { target, sessions: ids, to_release }.into()

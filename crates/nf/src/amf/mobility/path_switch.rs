@@ -228,7 +228,7 @@ pub(crate) fn refuse_unknown(env: &mut Env<'_>, target: RanSide, message: &PathS
     env.out.log(Level::Warn, || format!("PathSwitchRequest for {amf_id:?}, {:?}: {cause}", target.ran_id));
     env.gnbs.count_refusal(env.now, target.gnb);
     leave(env.out, target, amf_id);
-    let from = n2::N2Origin { gnb: target.gnb, stream: target.stream };
+    let from = n2::N2Origin { gnb: target.gnb, binding: target.binding };
     n2::error_indication(from, Some(amf_id), Some(target.ran_id), cause, None, env.out);
 }
 

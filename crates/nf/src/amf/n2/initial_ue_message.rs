@@ -86,7 +86,7 @@ impl Amf {
         let mut former = None;
         self.with_ue(now, key, out, |ue, env| {
             former = ue.connection;
-            let address = (from.gnb, from.stream);
+            let address = (from.gnb, from.binding);
             let connection = env.connections.open(ue.id.block, address, message.ran_ue_ngap_id);
             attach(ue, env, connection.expect("there is room for one"), &message);
             ue.reallocation = reallocation;

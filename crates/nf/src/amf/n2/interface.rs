@@ -1,11 +1,15 @@
 //! NG interface management (TS 38.413 8.7): its effects on the UEs of this shard.
 
-use super::close;
+use super::{close, send_to};
 use crate::amf::Amf;
 use crate::amf::absent::Awaited;
+use crate::amf::connection::{RanContext, RanSide};
 use crate::amf::mobility::n2_handover;
 use crate::amf::procedure::ue_context_release;
-use crate::kit::{Duration, Effect, GnbHandle, GnbInfo, Instant, Key, Outbox, ResetUe, Timer, TimerKey};
+use crate::kit::{
+    Duration, Effect, GnbHandle, GnbInfo, Instant, Key, Outbox, ResetUe, Timer, TimerKey, Tnla,
+};
+use pith_ngap::UeTnlaBindingReleaseRequest;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -69,6 +73,20 @@ impl Amf {
             }
         }
         self.lose_connections(now, out);
+    }
+
+    /// UEs are to leave an association: their gNB deletes its NGAP UE-TNLA-bindings, and chooses an association again with its next
+    /// message (TS 38.413 8.13.1, TS 23.502 4.2.7.2). The connections stay.
+    pub(in crate::amf) fn release_bindings(&mut self, gnb: GnbHandle, tnla: Tnla, out: &mut Outbox) {
+        for (key, former) in self.shared.connections.unbind(gnb, tnla) {
+            let Some(connection) = self.shared.connections.get(key) else { continue };
+            if matches!(connection.context, RanContext::Awaiting | RanContext::Releasing) {
+                continue;
+            }
+            let (amf_ue_ngap_id, ran_ue_ngap_id) = (connection.id, connection.ran_id);
+            let request = UeTnlaBindingReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id };
+            send_to(out, RanSide { binding: former, ..connection.side() }, request.encode());
+        }
     }
 
     /// The connection that an item of NG RESET names, by either id.

@@ -30,7 +30,7 @@ use super::procedure::{
     context_setup, nas_non_delivery, pdu_session_resources, ue_context_release, voice_match,
 };
 use super::trace;
-use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
+use crate::kit::{GnbHandle, Instant, Key, Level, Outbox, TnlaBinding};
 use pith_ngap::{
     Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify,
     HandoverRequestAcknowledge, Message, NgapError, Other, PathSwitchRequest,
@@ -38,11 +38,11 @@ use pith_ngap::{
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
-/// The gNB and stream of a received PDU.
+/// The gNB of a received PDU, and where it arrived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct N2Origin {
     pub gnb: GnbHandle,
-    pub stream: u16,
+    pub binding: TnlaBinding,
 }
 
 impl Amf {
@@ -77,6 +77,7 @@ impl Amf {
         {
             // The gNB's own id identifies the connection (TS 38.413 8.7.5.2).
             if let Some(key) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
+                self.shared.connections.rebind(key, from.binding);
                 self.over_connection(now, from, key, message, out);
             }
             return;
@@ -100,6 +101,7 @@ impl Amf {
         let known = connection.and_then(|key| self.shared.connections.get(key));
         match (connection, known) {
             (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
+                self.shared.connections.rebind(key, from.binding);
                 self.over_connection(now, from, key, message, out);
             }
             (Some(key), Some(known)) if known.left == Some((from.gnb, ran_id)) => {
@@ -144,6 +146,7 @@ impl Amf {
         self.drop_stale(now, from, ids.1, out);
         self.with_ue(now, ue, out, |ue, env| {
             env.connections.note_prepared(key, ids.1);
+            env.connections.rebind(key, from.binding);
             n2_handover::acknowledged(ue, env, message);
         });
     }
@@ -209,7 +212,7 @@ impl Amf {
         message: PathSwitchRequest,
         out: &mut Outbox,
     ) {
-        let target = RanSide { gnb: from.gnb, stream: from.stream, ran_id: message.ran_ue_ngap_id };
+        let target = RanSide { gnb: from.gnb, binding: from.binding, ran_id: message.ran_ue_ngap_id };
         let is_considered = self.shared.gnbs.may_switch_paths(now, from.gnb);
         let ue = connection.and_then(|key| self.shared.connections.get(key)?.ue);
         let Some(ue) = ue.filter(|_| is_considered) else {
@@ -482,9 +485,13 @@ pub(in crate::amf) const MAX_RADIO_CAPABILITY: usize = 64 << 10;
 /// a gNB obtains it from the UE with AS security (TS 38.331 5.6.1.2). So an unauthenticated context costs no memory for it.
 fn radio_capability(ue: &mut UeContext, env: &mut Env<'_>, message: UeRadioCapabilityInfoIndication) {
     let Some(capability) = message.ue_radio_capability else { return };
-    if ue.half_open.is_some() || ue.security.is_none() || capability.len() > MAX_RADIO_CAPABILITY {
+    if ue.security.is_none() || capability.len() > MAX_RADIO_CAPABILITY {
         let octets = capability.len();
         return env.out.log(Level::Debug, || format!("{}: {octets} octets of capability ignored", ue.name()));
+    }
+    if let Some(place) = ue.half_open {
+        // Another AMF has passed it on with its keys, and it has sent nothing yet.
+        env.half_open.grow(place, capability.len());
     }
     ue.radio_capability = Some(capability.into());
 }

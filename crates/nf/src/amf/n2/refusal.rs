@@ -21,5 +21,5 @@ pub(super) fn faulty_handover_required(
     let (amf_ue_ngap_id, ran_ue_ngap_id) = ids;
     let cause = Some(error.cause());
     let failure = HandoverPreparationFailure { amf_ue_ngap_id, ran_ue_ngap_id, cause, diagnostics };
-    send::send(out, from.gnb, from.stream, failure.encode());
+    send::send(out, from.gnb, from.binding, failure.encode());
 }

@@ -6,7 +6,7 @@ use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::procedure::subscription_change;
 use crate::amf::security;
-use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
+use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer, TnlaBinding};
 use pith_ngap::transfer::ReleaseCommandTransfer;
 use pith_ngap::{
     Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication, HandoverItem,
@@ -19,31 +19,31 @@ use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 type Encoded = Result<Vec<u8>, EncodeError>;
 
 /// Sends a PDU to a gNB.
-pub(super) fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Encoded) {
+pub(super) fn send(out: &mut Outbox, gnb: GnbHandle, binding: TnlaBinding, pdu: Encoded) {
     match pdu {
-        Ok(pdu) => out.n2(N2Effect::Send { gnb, stream, pdu: pdu.into() }),
+        Ok(pdu) => out.n2(N2Effect::Send { gnb, binding, pdu: pdu.into() }),
         Err(error) => out.log(Level::Error, || error.to_string()),
     }
 }
 
 /// Sends a PDU to the gNB's end of a connection.
 pub(crate) fn send_to(out: &mut Outbox, side: RanSide, pdu: Encoded) {
-    send(out, side.gnb, side.stream, pdu);
+    send(out, side.gnb, side.binding, pdu);
 }
 
 /// The gNB has a UE context: sends the PDUs queued for it.
 pub(crate) fn open_context(ue: &UeContext, env: &mut Env<'_>) {
     let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
     connection.context = RanContext::Established;
-    let (gnb, stream) = (connection.gnb, connection.stream);
+    let (gnb, binding) = (connection.gnb, connection.binding);
     for pdu in std::mem::take(&mut connection.queued) {
-        env.out.n2(N2Effect::Send { gnb, stream, pdu: pdu.into() });
+        env.out.n2(N2Effect::Send { gnb, binding, pdu: pdu.into() });
     }
 }
 
 /// Sends a PDU over a connection.
 fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Encoded) {
-    send(out, connection.gnb, connection.stream, pdu);
+    send(out, connection.gnb, connection.binding, pdu);
 }
 
 /// Sends a PDU over a connection, or queues it until the gNB has a UE context.
@@ -66,7 +66,7 @@ pub(crate) fn error_indication(
 ) {
     let message =
         ErrorIndication { amf_ue_ngap_id, ran_ue_ngap_id, cause: Some(cause), diagnostics, s_tmsi: None };
-    send(out, from.gnb, from.stream, message.encode());
+    send(out, from.gnb, from.binding, message.encode());
 }
 
 /// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2); `nas_pdu` is already protected. Nothing is sent to a
@@ -165,6 +165,8 @@ pub(crate) fn initial_context_setup_request(
 pub(crate) struct HandoverContent {
     pub cause: Option<Cause>,
     pub next_hop: NextHop,
+    /// K_NG-RAN* is derived from the first K_gNB of another K_AMF (New Security Context Indicator).
+    pub has_new_k_amf: bool,
     pub nas_container: Option<Vec<u8>>,
     pub sessions: Vec<HandoverItem>,
     pub source_to_target: Vec<u8>,
@@ -181,7 +183,7 @@ pub(crate) fn handover_request(ue: &mut UeContext, env: &mut Env<'_>, key: Key, 
         ue_ambr: ue.ambr().unwrap_or(UNLIMITED),
         security_capabilities: security::ngap_capabilities(&context.capability),
         security_context: (&content.next_hop).into(),
-        new_security_context: None,
+        new_security_context: content.has_new_k_amf.then_some(()),
         nas_container: content.nas_container,
         sessions: content.sessions,
         allowed_nssai: ue.slices.allowed.clone(),
@@ -335,14 +337,14 @@ pub(crate) fn close(env: &mut Env<'_>, key: Key) {
 }
 
 /// PAGING to each gNB that serves a part of the UE's registration area (TS 38.413 8.5.1). PAGING is
-/// not UE-associated, so it uses stream 0 (TS 38.412 7). A UE that may not have received its new
+/// not UE-associated, so it uses stream 0 (TS 38.412 7) of one association of the gNB. A UE that may not have received its new
 /// 5G-GUTI is paged by both 5G-GUTIs (TS 24.501 5.4.4.6 a, 5.5.1.2.8 c).
 pub(crate) fn page(ue: &UeContext, env: &mut Env<'_>) {
     for guti in ue.old_guti.into_iter().chain(ue.guti) {
         let pdu = Paging { s_tmsi: guti.s_tmsi(), tais: ue.registration_area.clone() }.encode();
         for (gnb, info) in env.gnbs.iter() {
             if info.supported.iter().any(|(tai, _)| ue.registration_area.contains(tai)) {
-                send(env.out, *gnb, 0, pdu.clone());
+                send(env.out, *gnb, TnlaBinding::unbound(0), pdu.clone());
             }
         }
     }

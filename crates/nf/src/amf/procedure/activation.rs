@@ -166,6 +166,7 @@ fn cause_of(problem: &Problem) -> GmmCause {
         Some(Cause::InsufficientResourcesSlice | Cause::SNssaiCongestion) => {
             GmmCause::InsufficientResourcesForSpecificSlice
         }
+        Some(Cause::OutOfLadnServiceArea) => GmmCause::LadnNotAvailable,
         _ => GmmCause::InsufficientUserPlaneResourcesForThePduSession,
     }
 }

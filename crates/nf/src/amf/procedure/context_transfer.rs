@@ -7,12 +7,13 @@
 //! | the context, or identification | | |
 //! | Namf_Communication_RegistrationStatusUpdate, when the UE is authenticated | | |
 //!
-//! The old AMF verifies the REGISTRATION REQUEST, because it has the keys.
+//! The old AMF verifies the REGISTRATION REQUEST, because it has the keys. By its policy (`amf.security.derive_k_amf`) it sends a key that is derived
+//! from K_AMF in place of that (TS 33.501 6.9.3): the UE derives it, too, when it gets a SECURITY MODE COMMAND that says so.
 
 use super::registration::{self, Attempt};
-use super::{Procedure, RegistrationStep, Step, deregistration};
+use super::{Procedure, RegistrationStep, Step, deregistration, security_mode};
 use crate::amf::consumer;
-use crate::amf::context::{CallId, Env, RmState, UeContext};
+use crate::amf::context::{CallId, Env, RmState, TransferredPolicy, UeContext};
 use crate::amf::emergency;
 use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
@@ -108,18 +109,29 @@ impl AwaitingUeContextTransfer {
             }
         };
         let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
-        let received = received(&context).filter(|_| are_sessions(sessions));
+        let received = received_or_derived(&context).filter(|_| are_sessions(sessions));
         let (Some(supi), Some(received)) = (context.supi.clone(), received) else {
             self.old_amf.report_failure(env);
             return Ok(self.attempt.ask_identity(ue, env));
         };
         let is_emergency = emergency::is_registered_elsewhere(env, &context);
-        ue.k_gnb_count = received.uplink;
-        ue.security = Some(received.security);
+        let policy = context.pcf_am_policy_uri.clone().filter(consumer::is_policy);
+        ue.transferred_policy = policy.map(|uri| Box::new(TransferredPolicy { uri, is_taken: false }));
         ue.pei = context.pei;
         self.old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;
         self.attempt.transferred_from = Some(self.old_amf);
+        if received.is_derived {
+            if is_emergency {
+                emergency::take_registration(ue, env);
+            }
+            // The complete request follows in SECURITY MODE COMPLETE.
+            ue.capability =
+                self.attempt.request.ue_security_capability.or(Some(received.security.capability));
+            return security_mode::begin_with_derived_key(ue, env, self.attempt, supi, received.security);
+        }
+        ue.k_gnb_count = received.uplink;
+        ue.security = Some(received.security);
         let attempt = self.attempt.unpack_nas_container(ue, Some(received.uplink))?;
         if registration::needs_new_key(ue, env) {
             // A former context of the UE stays until it is authenticated: it may have the sessions already, by a handover.
@@ -149,13 +161,9 @@ impl OldAmf {
 /// (TS 24.501 5.5.1.2.4). Notifies the old AMF, and the SMFs.
 pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
     let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
-    let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
-    let served = env.config.slices(plmn);
     let begins = attempt.begins_registration();
-    let is_taken = |it: &PduSession| {
-        !begins && (served.contains(&it.snssai) || emergency::is_session(env, it.snssai, &it.dnn))
-    };
-    let (taken, left): (Vec<_>, Vec<_>) = sessions.into_iter().partition(is_taken);
+    let (taken, left): (Vec<_>, Vec<_>) =
+        sessions.into_iter().partition(|it| !begins && is_served(ue, env, it));
     // The UE may have been handed over to this AMF, which has them already.
     let new: Vec<_> = taken.into_iter().filter(|it| ue.session(it.id).is_none()).collect();
     let ids: Vec<u8> = new.iter().map(|session| session.id).collect();
@@ -163,6 +171,7 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     // The old AMF releases the others: they are its own.
     let mut report = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     report.to_release_session_list = left.into_iter().map(|session| session.id).collect();
+    report.pcf_reselected_ind = (!take_policy(ue, begins)).then_some(true);
     consumer::report_transfer(env, api_root, guti, report);
     if begins {
         return;
@@ -172,6 +181,29 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     ue.rm = RmState::Registered;
     (ue.must_store, ue.must_store_at_once) = (true, true);
     announce_idle(ue, env, &ids);
+}
+
+/// Whether this AMF may serve a session of another AMF where the UE is: it serves the slice, or it is an emergency session.
+pub(crate) fn is_served(ue: &UeContext, env: &Env<'_>, session: &PduSession) -> bool {
+    let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
+    env.config.slices(plmn).contains(&session.snssai)
+        || emergency::is_session(env, session.snssai, &session.dnn)
+}
+
+/// Takes the AM policy association of the old AMF (TS 23.502 4.2.2.2.2 steps 10 and 15); `false` if this AMF creates one of its own, so that
+/// the old AMF deletes its one: at an initial registration, in which nothing else is taken over either.
+fn take_policy(ue: &mut UeContext, begins: bool) -> bool {
+    let is_usable = !begins && ue.policy.is_none() && !ue.is_emergency_registered();
+    match &mut ue.transferred_policy {
+        Some(policy) if is_usable => {
+            policy.is_taken = true;
+            true
+        }
+        _ => {
+            ue.transferred_policy = None;
+            false
+        }
+    }
 }
 
 /// Notifies the SMFs of sessions that another AMF had, and has them deactivate the user planes.
@@ -226,16 +258,29 @@ pub(in crate::amf) fn are_sessions(ids: impl Iterator<Item = u8>) -> bool {
 pub(in crate::amf) struct Received {
     pub security: SecurityContext,
     pub uplink: NasCount,
+    /// The UE does not have the key yet, and the COUNTs begin at 0.
+    pub is_derived: bool,
+    /// The downlink COUNT with which the source AMF of a handover has derived it.
+    pub derived_with: Option<NasCount>,
 }
 
 /// The security context in a transferred UE context; `None` if a part is missing or unknown, or if K_AMF is not the one in use.
 pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
+    received_or_derived(context).filter(|received| !received.is_derived)
+}
+
+/// As [`received`], also with a key that is derived from K_AMF, which the UE gets to know by a SECURITY MODE COMMAND (TS 33.501 6.9.3), or by the NAS
+/// container of a handover (6.9.2.3.3).
+pub(in crate::amf) fn received_or_derived(context: &namf::UeContext) -> Option<Received> {
     let seaf = context.seaf_data.as_ref()?;
-    // A key that the UE does not use yet would have to be announced to it (TS 33.501 6.9.3): this AMF authenticates the UE instead.
-    let is_other_key = seaf.key_amf_change_ind == Some(true)
-        || seaf.key_amf_h_derivation_ind == Some(true)
-        || seaf.key_amf.key_type != namf::KeyAmfType::Kamf;
-    if is_other_key {
+    let is_derived = seaf.key_amf_h_derivation_ind == Some(true);
+    // A new K_AMF that no gNB uses yet is not supported, and no other kind of key is known.
+    let is_known = match &seaf.key_amf.key_type {
+        namf::KeyAmfType::Kamf => true,
+        namf::KeyAmfType::Kprimeamf => is_derived,
+        _ => false,
+    };
+    if seaf.key_amf_change_ind == Some(true) || !is_known {
         return None;
     }
     // Each access has its own (TS 33.501 6.4.2.2).
@@ -261,15 +306,18 @@ pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
             .ok()?,
     };
     let capability = UeSecurityCapability::from_octets(&mm.ue_security_capability.as_ref()?.0)?;
-    let uplink = NasCount::new(mm.nas_uplink_count?)?;
-    let downlink = NasCount::new(mm.nas_downlink_count?)?;
     let k_amf = KAmf::new(seaf.key_amf.octets()?);
     // 7 means that there is no key (TS 24.501 9.11.3.32), and larger ones do not exist.
     let ng_ksi = Some(seaf.ng_ksi.ksi).filter(|ksi| *ksi < 7)?;
     let mut security = SecurityContext::new(ng_ksi, k_amf, capability, algorithms);
+    let downlink = mm.nas_downlink_count.and_then(NasCount::new);
+    if is_derived {
+        return Some(Received { security, uplink: NasCount::ZERO, is_derived, derived_with: downlink });
+    }
+    let (uplink, downlink) = (NasCount::new(mm.nas_uplink_count?)?, downlink?);
     security.nas.resume(downlink.plus(1), Some(uplink));
     security.unconfirmed = RESERVED_NAS_COUNTS;
-    Some(Received { security, uplink })
+    Some(Received { security, uplink, is_derived, derived_with: None })
 }
 
 /// A transferred session.

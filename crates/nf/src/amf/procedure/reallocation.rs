@@ -8,27 +8,31 @@
 //! | refused, and the UE was sent something: it gets the slices that this AMF serves | | | |
 //!
 //! The gNB's connection belongs to the target AMF with that AMF's first message (Old AMF, TS 38.413 8.3.1.2, 8.6.2.2). What the target AMF does
-//! is in [`crate::amf::services`].
+//! is in [`crate::amf::services`], and in [`confirm`].
 
 use super::registration::{self, Attempt};
 use super::ue_context_release::{on_connection_lost, on_idle};
-use super::{Procedure, RegistrationStep, Step};
+use super::{Procedure, RegistrationStep, Step, context_transfer};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{CallId, DeferredAction, Env, RmState, UeContext};
+use crate::amf::emergency;
 use crate::amf::error::RegistrationError;
 use crate::amf::n2;
-use crate::amf::reallocation::{NssfSlices, Reallocation};
+use crate::amf::reallocation::{NssfSlices, Origin, Reallocation};
 use crate::amf::services::context_for_registration;
 use crate::kit::document::pack_struct;
-use crate::kit::{Level, Nf, Owner, Selection, Target};
-use pith_ngap::{GlobalRanNodeId, RerouteNasRequest};
+use crate::kit::{Duration, Level, Nf, Owner, Selection, Target, Timer};
+use pith_ngap::RerouteNasRequest;
 use pith_sbi::nnssf_nsselection::AuthorizedNetworkSliceInfo;
 use pith_sbi::{Cause, NfInstanceId, Problem, Reply};
 use pith_types::Plmn;
 
 /// Candidates that get the request one after the other, while the UE waits.
 const MOST_CANDIDATES: usize = 3;
+
+/// How long another AMF may request the context with a message that the gNB has rerouted: the gNB has sent it on at once.
+const REROUTED_TIME: Duration = Duration::from_secs(10);
 
 /// A target AMF has the UE's registration, and has not answered yet.
 #[derive(Debug)]
@@ -134,13 +138,25 @@ pub(super) fn proceed(
     {
         return Ok(Step::complete());
     }
-    registration::serve_here(ue, env, attempt, &nssf)
+    if ue.registered_in_udm {
+        return registration::serve_here(ue, env, attempt, &nssf);
+    }
+    // Before it refused, the target AMF has registered in the UDM, which has ended this AMF's registration and subscription. The NSSF is not asked
+    // again.
+    let origin = Some(Origin { nssf, ..Origin::default() });
+    ue.reallocation.get_or_insert_default().origin = origin;
+    ue.sdm_subscription = None;
+    registration::register_in_udm(ue, env, attempt)
 }
 
-/// Sessions of slices that the target AMF serves. This AMF releases the others.
+/// Sessions of slices that the target AMF serves, and the emergency session. This AMF releases the others.
 fn transferable(ue: &UeContext, nssf: &NssfSlices) -> Vec<u8> {
+    let emergency = ue.emergency_session();
     let sessions = ue.sessions.iter().filter(|it| it.sm_context.is_some());
-    sessions.filter(|it| nssf.allowed.contains(&it.snssai)).map(|it| it.id).collect()
+    sessions
+        .filter(|it| nssf.allowed.contains(&it.snssai) || emergency == Some(it.id))
+        .map(|it| it.id)
+        .collect()
 }
 
 /// Namf_Communication_N1MessageNotify. The REGISTRATION REQUEST is the complete one, in cleartext. `None` if the UE's keys can't be given away.
@@ -152,20 +168,13 @@ fn pass_on(
     target: Target,
 ) -> Option<CallId> {
     let connection = ue.connection.and_then(|key| env.connections.get(key))?;
-    let gnb = env.gnbs.get(&connection.gnb).and_then(|gnb| node_of(&gnb.global_id))?;
+    let gnb = env.gnbs.get(&connection.gnb)?.node;
     let ids = (connection.id, connection.ran_id);
     let mut context = context_for_registration(ue)?;
     context.session_context_list.retain(|session| sessions.contains(&session.pdu_session_id));
     // Until the target AMF refuses it may have the UE.
     ue.transferred_to = Some(Owner::SameUser);
     consumer::pass_registration_on(ue, env, (target, context), (gnb, ids), &attempt.request, nssf)
-}
-
-/// The gNB with that Global RAN Node ID, whose digits tell the length of its id up to four bits.
-fn node_of(global_id: &str) -> Option<GlobalRanNodeId> {
-    let (plmn, id) = global_id.split_once("-gnb-")?;
-    let bits = u8::try_from(4 * id.len()).ok()?.clamp(22, 32);
-    Some(GlobalRanNodeId::Gnb { plmn: plmn.parse().ok()?, id: u32::from_str_radix(id, 16).ok()?, bits })
 }
 
 /// REROUTE NAS REQUEST (TS 38.413 8.6.5), if the UE was sent nothing. A registered UE is CM-IDLE from now on, until the target AMF registers
@@ -192,8 +201,14 @@ fn reroute(ue: &mut UeContext, env: &mut Env<'_>, nssf: &NssfSlices, set: AmfSet
             rerouted.map(|rerouted| Box::new(Reallocation { rerouted, ..Reallocation::default() }));
         on_connection_lost(ue, env);
         on_idle(ue, env);
+        ue.start(env, Timer::ReroutedMessage, REROUTED_TIME);
     }
     true
+}
+
+/// No AMF has requested the UE's context with the message that the gNB has rerouted: from now on the message is as any other.
+pub(crate) fn on_rerouted_overdue(ue: &mut UeContext) {
+    ue.reallocation.take_if(|it| !it.rerouted.is_empty());
 }
 
 /// The connection belongs to another AMF: it ends here without a message to the gNB.
@@ -239,9 +254,31 @@ impl AwaitingAmfReallocation {
     }
 }
 
-/// Whether the target AMF may have processed the request nevertheless.
+/// Whether the target AMF may have processed the request nevertheless: it has not answered in time, or the connection to it has ended, or a proxy
+/// says so. One that was not reached has not.
 fn is_unanswered(problem: &Problem) -> bool {
-    problem.cause() == Some(&Cause::TimedOutRequest)
+    matches!(problem.status, 502 | 504) && !problem.is(&Cause::TargetNfNotReachable)
+}
+
+/// At the target AMF: the UE is verified. Takes its sessions over from the initial AMF, except those of slices that this AMF does not serve, and all
+/// at an initial registration (TS 24.501 5.5.1.2.4): these end.
+pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, begins: bool) {
+    let Some(sessions) = ue.take_passed_on_sessions() else { return };
+    let (taken, left): (Vec<_>, Vec<_>) =
+        sessions.into_iter().partition(|it| !begins && context_transfer::is_served(ue, env, it));
+    for session in left {
+        consumer::release_passed_on(ue, env, session);
+    }
+    if begins {
+        return;
+    }
+    let ids: Vec<u8> = taken.iter().map(|session| session.id).collect();
+    ue.sessions.extend(taken);
+    emergency::note_transferred_session(ue, env);
+    // It stays registered during its update, also if the process ends: the initial AMF has deleted its context.
+    ue.rm = RmState::Registered;
+    (ue.must_store, ue.must_store_at_once) = (true, true);
+    context_transfer::announce_idle(ue, env, &ids);
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use super::{Procedure, RegistrationStep, Step, reauthentication, service_request
 use crate::amf::access_keys;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
-use crate::amf::n2;
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::security::{ABBA, SecurityContext, choose_algorithms};
+use crate::amf::security::{ABBA, SecurityContext, choose_algorithms, is_acceptable};
+use crate::amf::{ladn, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_crypto::keys::KAmf;
@@ -58,10 +58,8 @@ impl Offer {
         has_initial_message: bool,
     ) -> Self {
         command.imeisv_request = Some(ImeisvRequest::Requested);
-        command.additional_security_information = Some(AdditionalSecurityInformation {
-            horizontal_derivation: false,
-            retransmit_initial_nas_message: has_initial_message,
-        });
+        let information = command.additional_security_information.get_or_insert_default();
+        information.retransmit_initial_nas_message = has_initial_message;
         let plain = GmmMessage::from(command).encode();
         let mut offer = Self { context, command: Retransmission::start(ue, env, Timer::T3560, plain) };
         offer.transmit(ue, env);
@@ -128,6 +126,44 @@ pub(crate) fn begin(
     k_amf: KAmf,
     eap_success: Option<&[u8]>,
 ) -> RegistrationStep {
+    let (context, mut command) = new_context(ue, env, ng_ksi, k_amf)?;
+    command.eap_message = eap_success.map(<[u8]>::to_vec);
+    command.abba = eap_success.map(|_| ABBA.to_vec());
+    // New keys of a registered UE follow no initial message.
+    let has_initial_message = attempt.purpose != AuthenticationPurpose::NewKeys;
+    let offer = Offer::send(ue, env, context, command, has_initial_message);
+    Ok(AwaitingSecurityModeComplete { attempt, supi, offer }.sent())
+}
+
+/// The UE's former AMF has derived a key from K_AMF (TS 33.501 6.9.3): the UE does so, too (TS 24.501 5.4.2.2, horizontal derivation). Only the
+/// UE of the subscriber has the key: no authentication is needed.
+pub(super) fn begin_with_derived_key(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    supi: Supi,
+    derived: SecurityContext,
+) -> RegistrationStep {
+    // From now on the UE takes no message of an AMF that does not have its security context.
+    ue.forget_initial_message();
+    ue.claimed = Some(supi.clone().into());
+    if ue.capability.is_some_and(|capability| !is_acceptable(&capability)) {
+        return Err(RegistrationError::SecurityCapabilityMismatch);
+    }
+    let (context, mut command) = new_context(ue, env, derived.ng_ksi, derived.k_amf)?;
+    command.additional_security_information =
+        Some(AdditionalSecurityInformation { horizontal_derivation: true, ..Default::default() });
+    let offer = Offer::send(ue, env, context, command, true);
+    Ok(AwaitingSecurityModeComplete { attempt, supi, offer }.sent())
+}
+
+/// A security context with that K_AMF, and the command that offers it.
+fn new_context(
+    ue: &UeContext,
+    env: &Env<'_>,
+    ng_ksi: u8,
+    k_amf: KAmf,
+) -> Result<(SecurityContext, SecurityModeCommand), RegistrationError> {
     let capability = ue.capability.ok_or(RegistrationError::NoSecurityCapability)?;
     let algorithms = choose_algorithms(env.config, &capability);
     let algorithms = algorithms.ok_or(RegistrationError::SecurityCapabilityMismatch)?;
@@ -135,14 +171,8 @@ pub(crate) fn begin(
         ciphering: algorithms.ciphering as u8,
         integrity: algorithms.integrity as u8,
     };
-    let mut command = SecurityModeCommand::new(chosen, NgKsi::Native(ng_ksi), capability);
-    command.eap_message = eap_success.map(<[u8]>::to_vec);
-    command.abba = eap_success.map(|_| ABBA.to_vec());
-    let context = SecurityContext::new(ng_ksi, k_amf, capability, algorithms);
-    // New keys of a registered UE follow no initial message.
-    let has_initial_message = attempt.purpose != AuthenticationPurpose::NewKeys;
-    let offer = Offer::send(ue, env, context, command, has_initial_message);
-    Ok(AwaitingSecurityModeComplete { attempt, supi, offer }.sent())
+    let command = SecurityModeCommand::new(chosen, NgKsi::Native(ng_ksi), capability);
+    Ok((SecurityContext::new(ng_ksi, k_amf, capability, algorithms), command))
 }
 
 impl AwaitingSecurityModeComplete {
@@ -177,6 +207,7 @@ impl AwaitingSecurityModeComplete {
             }
             AuthenticationPurpose::ServiceRequest => {
                 identified(ue, env);
+                ladn::report_all(ue, env);
                 return Ok(service_request::on_authenticated(ue, env, complete.nas_message_container));
             }
         }

@@ -193,7 +193,6 @@ fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest
         || request.service_type == ServiceType::MobileTerminatedServices;
     let update = configuration_update::take_unanswered(ue);
     procedure::abort(ue, env);
-    ue.note_service_request(&request);
     if let Some(update) = update {
         // The UE may not have its new 5G-GUTI yet.
         update.resume(ue, env);
@@ -205,7 +204,12 @@ fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest
         activation::reconcile(ue, env, status);
     }
     let state = Request { has_uplink_data: request.uplink_data_status.is_some(), is_paging_response };
-    activation::begin(ue, env, request.uplink_data_status, Purpose::ServiceRequest(state))
+    let step = activation::begin(ue, env, request.uplink_data_status, Purpose::ServiceRequest(state));
+    if matches!(step.next, Procedure::AwaitingSessionActivation(_)) {
+        // A request that is answered at once has no repetition.
+        ue.note_service_request(request);
+    }
+    step
 }
 
 /// SERVICE ACCEPT, with the N2 information of the sessions in the same message (TS 24.501 5.6.1.4). It always

@@ -115,7 +115,7 @@ fn forwarded(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], repl
     }
 }
 
-/// The reply to a report about the user plane.
+/// The reply to a report.
 fn reported(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -123,6 +123,8 @@ fn reported(
     report: SmContextUpdateData,
     reply: Reply,
 ) {
+    let is_lost = reply.as_ref().is_err_and(|problem| problem.status == 504);
+    let presence = report.presence_in_ladn.clone().filter(|_| report.is_presence_report() && !is_lost);
     match reply {
         Ok(answer) => {
             if let Some(session) = ue.session_mut(id) {
@@ -157,6 +159,9 @@ fn reported(
                 _ => {}
             }
         }
+    }
+    if let Some(presence) = presence {
+        consumer::presence_reported(ue, env, id, &presence);
     }
 }
 

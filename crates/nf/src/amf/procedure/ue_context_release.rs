@@ -7,11 +7,11 @@
 //! | UE CONTEXT RELEASE COMPLETE | gNB |
 //! | UpdateSMContext (DEACTIVATED), a session each; CM-IDLE | |
 
-use super::{Procedure, deregistration, paging};
+use super::{Procedure, context_transfer, deregistration, paging};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::{Amf, delivery, mobility, n2, procedure, refusal};
+use crate::amf::{Amf, delivery, ladn, mobility, n2, procedure, refusal};
 use crate::kit::{Duration, Instant, Key, Level, Outbox, Timer};
 use pith_ngap::{
     Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
@@ -24,11 +24,11 @@ pub(crate) fn request(ue: &UeContext, env: &mut Env<'_>, message: &UeContextRele
 
 /// UE CONTEXT RELEASE COMPLETE: the UE is in CM-IDLE.
 pub(crate) fn complete(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContextReleaseComplete) {
-    if message.location.is_some() {
-        ue.location = message.location;
-    }
+    let moved = ladn::note_location(ue, env.config, message.location);
     ue.connection = None;
     on_connection_lost(ue, env);
+    // After the deactivation: a session without a user plane ends without a message to the UE.
+    moved.report(ue, env);
     on_idle(ue, env);
 }
 
@@ -59,6 +59,10 @@ pub(crate) fn on_connection_lost(ue: &mut UeContext, env: &mut Env<'_>) {
     if matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_)) {
         deregistration::implicit(ue, env);
     }
+    if matches!(ue.procedure, Procedure::AwaitingAmfReallocation(_)) && !ue.registered_in_udm {
+        // The UDM has said that the target AMF serves the UE.
+        context_transfer::await_status(ue, env);
+    }
     procedure::abort(ue, env);
     mobility::abort(ue, env);
     ue.access_keys.reset();
@@ -80,6 +84,8 @@ pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.is_registered() {
         return;
     }
+    // As any registered UE.
+    ue.leave_half_open(env);
     if ue.guti.is_none() {
         // It came from another AMF, and has no 5G-GUTI of this one, with which it could be paged: it is about to register, here or elsewhere.
         return ue.start(env, Timer::ImplicitDeregistration, env.config.timers.implicit_deregistration);

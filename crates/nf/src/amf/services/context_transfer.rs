@@ -12,6 +12,9 @@ use crate::amf::procedure;
 use crate::amf::reallocation::Reallocation;
 use crate::amf::security::SecurityContext;
 use crate::kit::{Caller, Instant, Outbox, Owner};
+use pith_crypto::kdf;
+use pith_crypto::keys::Nh;
+use pith_crypto::nas::Direction;
 use pith_nas::GmmMessage;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
@@ -35,14 +38,19 @@ impl Amf {
     /// (`MOBI_REG_UE_VALIDATED`).
     pub(super) fn ue_context_transfer(&mut self, from: Caller, request: namf::UeContextTransfer) -> Reply {
         let key = self.find_context(&request.ue_context_id);
+        let derives_key = self.shared.config.derives_k_amf && Owner::of(from) != Owner::Process;
         let ue = key.and_then(|key| self.ues.get_mut(key));
         let ue = ue.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let is_authenticated = request.body.reason == namf::TransferReason::MobiRegUeValidated;
-        let context = match (is_authenticated, &request.ue_context_id) {
+        let mut context = match (is_authenticated, &request.ue_context_id) {
             (true, UeContextId::Supi(_)) => without_security(ue),
-            _ => with_security(ue, request.body.reg_request.as_ref())?,
+            _ => with_security(ue, request.body.reg_request.as_ref(), derives_key)?,
         };
-        ue.transferred_to = Some(Owner::of(from));
+        let receiver = Owner::of(from);
+        if receiver != Owner::Process {
+            context.pcf_am_policy_uri = ue.policy.as_ref().map(|policy| policy.uri.clone());
+        }
+        ue.transferred_to = Some(receiver);
         let key = ue.key;
         self.note_change(key, None);
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
@@ -65,7 +73,12 @@ impl Amf {
         receiver.check(from)?;
         if request.body.transfer_status == namf::UeContextTransferStatus::Transferred {
             let released = &request.body.to_release_session_list;
+            // The new AMF goes on with the AM policy association that was transferred (TS 23.502 4.2.2.2.2 step 10).
+            let keeps_policy = receiver != Owner::Process && request.body.pcf_reselected_ind != Some(true);
             self.with_ue(now, key, out, |ue, env| {
+                if keeps_policy {
+                    ue.policy = None;
+                }
                 procedure::abort(ue, env);
                 ue.sessions.retain(|session| released.contains(&session.id));
                 ue.registered_in_udm = false;
@@ -107,6 +120,7 @@ fn take_rerouted(ue: &mut UeContext, request: &namf::N1MessageContainer) -> bool
 fn with_security(
     ue: &mut UeContext,
     request: Option<&namf::N1MessageContainer>,
+    derives_key: bool,
 ) -> Result<namf::UeContext, Box<Problem>> {
     let not_found = || Box::new(Problem::context_not_found());
     if ue.is_unauthenticated() {
@@ -125,7 +139,20 @@ fn with_security(
     }
     security.nas.skip_to_send(of_target);
     security.unconfirmed += of_target;
-    context_for_registration(ue).ok_or_else(not_found)
+    let context = context_for_registration(ue).ok_or_else(not_found)?;
+    if derives_key { with_derived_key(ue, context).ok_or_else(not_found) } else { Ok(context) }
+}
+
+/// The context with a key that is derived from K_AMF and the COUNT of the verified message, in place of K_AMF (TS 33.501 6.9.3, A.13). The COUNTs
+/// of the new context begin at 0; this AMF goes on with the former one if the UE does not take it.
+fn with_derived_key(ue: &UeContext, mut context: namf::UeContext) -> Option<namf::UeContext> {
+    let security = ue.security.as_ref()?;
+    let count = security.nas.last_received()?.value();
+    let k_amf = kdf::k_amf_prime(&security.k_amf, Direction::Uplink, count);
+    let seaf = context.seaf_data.as_mut()?;
+    seaf.key_amf = namf::KeyAmf::of_octets(namf::KeyAmfType::Kprimeamf, *k_amf.as_bytes());
+    seaf.key_amf_h_derivation_ind = Some(true);
+    Some(context)
 }
 
 /// The context with keys, for an AMF that goes on with the UE's registration; reserves COUNTs for it. `None` without keys, or if too many COUNTs
@@ -180,6 +207,27 @@ pub(in crate::amf) fn context_for_handover(ue: &UeContext, next_hop: &NextHop) -
     context.trace_data = ue.subscribed_trace();
     Some(context)
 }
+
+/// As [`context_for_handover`], with a key that is derived from K_AMF and the next downlink COUNT, which that uses up. In place of NH the target gNB
+/// gets the first K_gNB of the key, with NCC 0 (TS 33.501 6.9.2.3.3, A.9, A.13).
+pub(in crate::amf) fn context_with_derived_key(ue: &mut UeContext) -> Option<namf::UeContext> {
+    let security = ue.security.as_mut()?;
+    let count = security.nas.next_to_send()?.value();
+    let k_amf = kdf::k_amf_prime(&security.k_amf, Direction::Downlink, count);
+    security.nas.skip_to_send(1);
+    security.unconfirmed += 1;
+    let k_gnb = kdf::k_gnb(&k_amf, COUNT_OF_DERIVED_KEY, kdf::AccessType::ThreeGpp);
+    let next_hop = NextHop { nh: Nh::new(*k_gnb.as_bytes()), chaining_count: 0 };
+    let mut context = context_for_handover(ue, &next_hop)?;
+    let seaf = context.seaf_data.as_mut()?;
+    seaf.key_amf = namf::KeyAmf::of_octets(namf::KeyAmfType::Kprimeamf, *k_amf.as_bytes());
+    seaf.key_amf_h_derivation_ind = Some(true);
+    context.mm_context_list.iter_mut().for_each(|mm| mm.nas_downlink_count = Some(count));
+    Some(context)
+}
+
+/// The uplink COUNT of the first K_gNB of a derived key (TS 33.501 6.9.2.3.3).
+const COUNT_OF_DERIVED_KEY: u32 = u32::MAX;
 
 /// Keys, algorithms and COUNTs as SBI data types; `None` if the COUNTs are exhausted.
 fn security_data(security: &SecurityContext) -> Option<(namf::SeafData, namf::MmContext)> {

@@ -9,6 +9,7 @@ mod ue_context_creation;
 
 pub(super) use context_transfer::{
     MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS, context_for_handover, context_for_registration,
+    context_with_derived_key,
 };
 
 use super::Amf;

@@ -97,10 +97,13 @@ impl Amf {
     }
 
     /// The UE's keys, if this AMF can continue with them: its configuration permits algorithms that the UE supports, and K_AMF is the one in
-    /// use. HANDOVER REQUEST changes the algorithms ([`arrival::select_algorithms`]).
+    /// use, or derived from it with a COUNT that the UE gets. HANDOVER REQUEST changes the algorithms ([`arrival::select_algorithms`]).
     fn security_of(&self, context: &namf::UeContext) -> Option<(context_transfer::Received, NextHop)> {
         let (nh, chaining_count) = context.seaf_data.as_ref()?.next_hop()?;
-        let received = context_transfer::received(context)?;
+        let received = context_transfer::received_or_derived(context)?;
+        if received.is_derived && received.derived_with.is_none() {
+            return None;
+        }
         let (in_use, capability) = (received.security.nas.algorithms(), received.security.capability);
         let is_permitted = is_acceptable(&capability)
             && algorithms_after_handover(&self.shared.config, &capability, in_use).is_some();

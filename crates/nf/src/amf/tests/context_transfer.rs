@@ -2,10 +2,10 @@
 
 use super::deregistration::notified;
 use super::emergency;
-use super::handover_between_amfs::target_config;
-use super::world::{Phone, World, config};
+use super::handover_between_amfs::{take_call, target_config};
+use super::world::{Phone, World, config, k_amf_of};
 use crate::amf::AmfConfig;
-use crate::kit::{Input, Target, Timer};
+use crate::kit::{Caller, Input, Nf, Tag, Target, Timer};
 use crate::testing::client;
 use pith_crypto::nas::IntegrityAlgorithm;
 use pith_nas::GmmMessage;
@@ -54,6 +54,7 @@ pub(super) fn comes(new: &mut World, phone: &mut Phone, kind: RegistrationKind) 
 #[test]
 fn a_phone_that_registers_at_another_shard_keeps_its_sessions_without_authentication() {
     let (mut old, mut new, mut phone) = shards();
+    old.caller = Caller::Shard { shard: 3, nf: Nf::Amf, tag: Tag::new(1, 1) };
     comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
     carry(&mut new, &mut old, Operation::UeContextTransfer);
     carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
@@ -447,7 +448,7 @@ fn an_amf_to_which_the_phone_returns_announces_itself() {
 fn an_unusable_context_is_reported_as_not_transferred() {
     type Change = fn(&mut namf::UeContext);
     let changes: [Change; 3] = [
-        |context| context.seaf_data.as_mut().unwrap().key_amf_h_derivation_ind = Some(true),
+        |context| context.seaf_data.as_mut().unwrap().key_amf_change_ind = Some(true),
         |context| context.session_context_list[0].pdu_session_id = 200,
         |context| {
             let twice = context.session_context_list[0].clone();
@@ -518,6 +519,117 @@ fn unfinished() -> (World, World, Phone) {
     (old, new, phone)
 }
 
+/// Two AMFs that know each other by certificate.
+fn other_amfs() -> (World, World, Phone) {
+    let (mut old, new, phone) = sets();
+    old.caller = client(8);
+    (old, new, phone)
+}
+
+/// The pending report to the old AMF.
+fn reported(new: &World) -> namf::UeRegStatusUpdateReqData {
+    let report = new.calls.iter().find_map(|(_, _, request)| match request {
+        Request::RegistrationStatusUpdate(report) => Some(report.body.clone()),
+        _ => None,
+    });
+    report.expect("a report")
+}
+
+/// TS 23.502 4.2.2.2.2 steps 10 and 15.
+#[test]
+fn the_new_amf_goes_on_with_the_am_policy_of_the_old_one() {
+    let (mut old, mut new, mut phone) = other_amfs();
+    new.script.insert(Operation::UpdateAmPolicyAssociation, None);
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    assert_eq!(reported(&new).pcf_reselected_ind, None);
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    let (tag, request) = take_call(&mut new, Operation::UpdateAmPolicyAssociation);
+    let Request::UpdateAmPolicyAssociation(update) = &request else { panic!("{request:?}") };
+    assert_eq!((update.pol_asso_id.as_str(), update.body.guami), ("9", Some(target_config().guami)));
+    let callback = update.body.notification_uri.as_ref().unwrap();
+    assert_eq!(callback.root, target_config().identity.api_root);
+    let reply = new.usual(&request);
+    new.reply(tag, reply);
+    phone.accepted(&mut new);
+    phone.send(&mut new, RegistrationComplete::new());
+    let ladder = new.take_ladder();
+    assert!(
+        ladder.contains("pcf  <- UpdateAmPolicyAssociation\npcf  <- ReadAmPolicyAssociation\n"),
+        "{ladder}"
+    );
+    assert!(!ladder.contains("CreateAmPolicyAssociation"), "{ladder}");
+    let (_, ue) = new.amf.ues.iter().next().unwrap();
+    assert_eq!(ue.policy.as_ref().and_then(|policy| policy.rfsp), Some(77), "the whole policy");
+    assert_eq!(ue.transferred_policy, None);
+    let ladder = old.take_ladder();
+    assert!(!ladder.contains("DeleteAmPolicyAssociation"), "{ladder}");
+    old.assert_empty();
+}
+
+#[test]
+fn without_its_am_policy_the_new_amf_creates_one() {
+    for (status, is_created) in [(403, true), (404, true), (504, false)] {
+        let (mut old, mut new, mut phone) = other_amfs();
+        new.script.insert(Operation::UpdateAmPolicyAssociation, Some(Err(Problem::of_status(status).into())));
+        comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+        carry(&mut new, &mut old, Operation::UeContextTransfer);
+        carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+        phone.accepted(&mut new);
+        let ladder = new.take_ladder();
+        assert_eq!(ladder.contains("pcf  <- CreateAmPolicyAssociation"), is_created, "{status}: {ladder}");
+        // Without an answer the association may be the new AMF's: the next registration goes on with it.
+        let (_, ue) = new.amf.ues.iter().next().unwrap();
+        assert_eq!((ue.policy.is_some(), ue.transferred_policy.is_some()), (is_created, !is_created));
+    }
+}
+
+#[test]
+fn an_am_policy_that_is_not_transferred_is_deleted_by_the_old_amf() {
+    // At an initial registration, and if the new AMF does not go on with it.
+    for kind in [RegistrationKind::Initial, RegistrationKind::MobilityUpdating] {
+        let (mut old, mut new, mut phone) = other_amfs();
+        comes(&mut new, &mut phone, kind);
+        let (tag, request) = take_call(&mut new, Operation::UeContextTransfer);
+        let mut reply = old.request(request);
+        let Ok(Response::UeContextTransferred(transferred)) = &mut reply else { panic!("{reply:?}") };
+        assert!(transferred.ue_context.pcf_am_policy_uri.is_some());
+        if kind != RegistrationKind::Initial {
+            // No association's.
+            let uri = "http://127.0.0.9:7000/nudm-sdm/v2/imsi-1/x".parse().unwrap();
+            transferred.ue_context.pcf_am_policy_uri = Some(uri);
+        }
+        new.reply(tag, reply);
+        assert_eq!(reported(&new).pcf_reselected_ind, Some(true));
+        carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+        phone.accepted(&mut new);
+        let ladder = new.take_ladder();
+        assert!(
+            ladder.contains("pcf  <- CreateAmPolicyAssociation") && !ladder.contains("pcf  <- Update"),
+            "{ladder}"
+        );
+        assert!(old.take_ladder().contains("pcf  <- DeleteAmPolicyAssociation"));
+        old.assert_empty();
+    }
+}
+
+/// The UE leaves before the new AMF has got to its policy: the association is this AMF's, as the old one was notified.
+#[test]
+fn a_taken_am_policy_ends_with_the_registration() {
+    let (mut old, mut new, mut phone) = other_amfs();
+    new.script.insert(Operation::ThreeGppRegistration, None);
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    new.input(Input::N2(crate::kit::N2Input::GnbDown { gnb: super::world::GNB }));
+    new.expire(Timer::ImplicitDeregistration);
+    let ladder = new.take_ladder();
+    assert!(
+        ladder.contains("pcf  <- UpdateAmPolicyAssociation\npcf  <- DeleteAmPolicyAssociation"),
+        "{ladder}"
+    );
+    new.assert_empty();
+}
+
 /// It may come to another shard next, or stay away: this AMF cannot page it.
 #[test]
 fn a_phone_that_does_not_complete_its_registration_is_not_kept_for_long() {
@@ -528,4 +640,71 @@ fn a_phone_that_does_not_complete_its_registration_is_not_kept_for_long() {
     new.expire(Timer::ImplicitDeregistration);
     assert!(new.take_ladder().contains("smf  <- ReleaseSmContext"));
     new.assert_empty();
+}
+
+/// A UE that registers at another AMF, which has got its context by the policy of the old one.
+fn with_derived_key() -> (World, World, Phone, Box<namf::UeContext>) {
+    let (mut old, mut phone) = (World::with(AmfConfig { derives_k_amf: true, ..config() }), Phone::default());
+    phone.register(&mut old);
+    phone.establish(&mut old, 5);
+    phone.release(&mut old);
+    old.take_ladder();
+    let mut new = World::with(target_config());
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    let (tag, _, request) = new.calls.pop().unwrap();
+    let reply = old.request(request);
+    let Ok(Response::UeContextTransferred(transferred)) = &reply else { panic!("{reply:?}") };
+    let context = Box::new(transferred.ue_context.clone());
+    new.reply(tag, reply);
+    (old, new, phone, context)
+}
+
+/// Horizontal derivation (TS 33.501 6.9.3): the new AMF does not get K_AMF, and needs no authentication.
+#[test]
+fn the_ue_takes_the_key_that_its_former_amf_has_derived() {
+    let (mut old, mut new, mut phone, context) = with_derived_key();
+    let seaf = context.seaf_data.unwrap();
+    assert_eq!((seaf.key_amf_h_derivation_ind, seaf.key_amf_change_ind), (Some(true), None));
+    assert_eq!(seaf.key_amf.key_type, namf::KeyAmfType::Kprimeamf);
+    assert_ne!(seaf.key_amf.octets(), Some(*k_amf_of(&phone.supi).as_bytes()));
+    let GmmMessage::SecurityModeCommand(command) = phone.receive(&mut new) else { panic!() };
+    let information = command.additional_security_information.unwrap();
+    assert!(information.horizontal_derivation && information.retransmit_initial_nas_message);
+    assert!(!old.take_ladder().contains("RegistrationStatusUpdate"), "not before the UE has the key");
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let complete = phone.security_mode_complete(request);
+    phone.send_pdu(&mut new, complete);
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    phone.accepted(&mut new);
+    phone.send(&mut new, RegistrationComplete::new());
+    assert_eq!((new.amf.audit().registered, new.amf.audit().sessions), (1, 1));
+    assert!(!new.take_ladder().contains("ausf"));
+    old.assert_empty();
+}
+
+/// The old AMF goes on with the UE's key.
+#[test]
+fn a_ue_that_does_not_take_the_derived_key_stays_with_its_former_amf() {
+    let (old, mut new, mut phone, _) = with_derived_key();
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut new) else { panic!() };
+    for _ in 0..5 {
+        new.expire(Timer::T3560);
+    }
+    phone.released(&mut new);
+    assert!(!new.take_ladder().contains("SmContext"));
+    new.assert_empty();
+    assert_eq!((old.amf.audit().registered, old.amf.audit().sessions), (1, 1));
+}
+
+#[test]
+fn the_shards_of_an_amf_give_each_other_the_key_itself() {
+    let (mut old, mut phone) = (World::with(AmfConfig { derives_k_amf: true, ..config() }), Phone::default());
+    phone.register(&mut old);
+    phone.release(&mut old);
+    let tag = crate::kit::Tag::new(1, 1);
+    old.caller = crate::kit::Caller::Shard { shard: 3, nf: crate::kit::Nf::Amf, tag };
+    let mut new = World::with(second());
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    assert!(matches!(phone.receive(&mut new), GmmMessage::RegistrationAccept(_)));
 }

@@ -3,9 +3,10 @@
 
 use super::world::{NgapIe, Phone, World, supi, transfer};
 use crate::amf::Amf;
+use crate::amf::document::{RETAINED, SECTIONS};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{Input, N2Input, NetworkFunction, StoreScope, Tracking};
-use crate::testing::{Stored, check_documents};
+use crate::testing::{Stored, check_documents, check_sections};
 use pith_nas::ie::RegistrationKind;
 
 const GOLDEN: &[(&str, &str)] = &[
@@ -29,6 +30,20 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-null-security-mode-1", include_str!("../../../tests/golden/amf-null-security-mode-1.hex")),
     ("amf-rerouted-1", include_str!("../../../tests/golden/amf-rerouted-1.hex")),
     ("amf-voice-1", include_str!("../../../tests/golden/amf-voice-1.hex")),
+    ("amf-arrival-3", include_str!("../../../tests/golden/amf-arrival-3.hex")),
+    ("amf-departure-3", include_str!("../../../tests/golden/amf-departure-3.hex")),
+    ("amf-emergency-2", include_str!("../../../tests/golden/amf-emergency-2.hex")),
+    ("amf-handover-3", include_str!("../../../tests/golden/amf-handover-3.hex")),
+    ("amf-null-security-mode-2", include_str!("../../../tests/golden/amf-null-security-mode-2.hex")),
+    ("amf-offered-2", include_str!("../../../tests/golden/amf-offered-2.hex")),
+    ("amf-paging-2", include_str!("../../../tests/golden/amf-paging-2.hex")),
+    ("amf-registered-3", include_str!("../../../tests/golden/amf-registered-3.hex")),
+    ("amf-rerouted-2", include_str!("../../../tests/golden/amf-rerouted-2.hex")),
+    ("amf-restricted-2", include_str!("../../../tests/golden/amf-restricted-2.hex")),
+    ("amf-security-mode-3", include_str!("../../../tests/golden/amf-security-mode-3.hex")),
+    ("amf-traced-2", include_str!("../../../tests/golden/amf-traced-2.hex")),
+    ("amf-voice-2", include_str!("../../../tests/golden/amf-voice-2.hex")),
+    ("amf-withdrawn-2", include_str!("../../../tests/golden/amf-withdrawn-2.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
@@ -109,6 +124,11 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-voice", only(&super::voice_match::untold())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
+}
+
+#[test]
+fn shared_documents_have_room_for_each_section() {
+    check_sections(&[SECTIONS, &[RETAINED]].concat());
 }
 
 #[test]
@@ -335,11 +355,11 @@ mod random {
             let world = super::World::new();
             let gnbs = &world.amf.shared.gnbs;
             let mut connections = Connections::new(1 << 18, pith_crypto::number_order::NumberOrder::new(1));
-            let key = connections.open(ue.id.block, (GnbHandle(1), 3), RanUeNgapId(ran)).unwrap();
+            let key = connections.open(ue.id.block, (GnbHandle(1), crate::kit::TnlaBinding::unbound(3)), RanUeNgapId(ran)).unwrap();
             let connection = connections.get(key);
             let document = pack(&ue, connection, gnbs).unwrap();
             let unpacked = unpack(document.octets(), (ue.key, ue.id), gnbs).unwrap();
-            prop_assert_eq!(unpacked.connection.as_ref().map(|it| (it.ran_id, it.stream)), Some((RanUeNgapId(ran), 3)));
+            prop_assert_eq!(unpacked.connection.as_ref().map(|it| (it.ran_id, it.binding.stream)), Some((RanUeNgapId(ran), 3)));
             let again = pack(&unpacked.ue, connection, gnbs).unwrap();
             prop_assert_eq!(again.octets(), document.octets());
             let (a, b) = (&ue, &unpacked.ue);

@@ -389,6 +389,66 @@ fn a_target_amf_that_prefers_other_algorithms_changes_them_with_a_nas_container(
     registers_without_authentication(&mut target, &mut phone);
 }
 
+/// TS 33.501 6.9.2.3.3, 6.9.2.3.4: the source AMF derives another K_AMF with its next downlink COUNT, and both NAS COUNTs begin at 0.
+#[test]
+fn a_source_amf_that_derives_another_k_amf_does_not_give_its_own_away() {
+    let source = AmfConfig { derives_k_amf: true, ..config() };
+    let mut amfs = Amfs::of(source, target_config(), |source, phone| {
+        phone.register(source);
+        phone.establish(source, 5);
+    });
+    let former = amfs.phone.security.take().unwrap();
+    let count = former.last_received().unwrap().plus(1).unwrap();
+    let k_amf = kdf::k_amf_prime(&k_amf_of(&supi()), Direction::Downlink, count.value());
+    let creation = amfs.require(&[5]);
+    let seaf = creation.body.ue_context.seaf_data.as_ref().unwrap();
+    assert_eq!(seaf.key_amf.key_type, namf::KeyAmfType::Kprimeamf);
+    assert_eq!((seaf.key_amf_h_derivation_ind, seaf.key_amf.octets()), (Some(true), Some(*k_amf.as_bytes())));
+    amfs.create(*creation);
+    answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
+    let request: HandoverRequest = take_message!(amfs.target, OTHER_GNB, HandoverRequest);
+    let k_gnb = kdf::k_gnb(&k_amf, u32::MAX, kdf::AccessType::ThreeGpp);
+    let next_hop = request.security_context;
+    assert_eq!((next_hop.chaining_count, next_hop.nh), (0, *k_gnb.as_bytes()));
+    assert_eq!(request.new_security_context, Some(()));
+    let container = request.nas_container.unwrap();
+    let NgKsi::Native(ng_ksi) = amfs.phone.ng_ksi else { panic!() };
+    assert_eq!(container[4..], [0x22, 0x10 | ng_ksi, count.sequence_number()]);
+    let algorithms = former.algorithms();
+    let mac = NasMac::new(algorithms.integrity, &kdf::k_nas_int(&k_amf, algorithms.integrity));
+    let input = MessageInput { count: u32::MAX, bearer: 1, direction: Direction::Downlink };
+    assert_eq!(container[..4], mac.mac(input, &container[4..]));
+    amfs.phone.security = Some(security_with(&k_amf, algorithms));
+    let id = request.amf_ue_ngap_id;
+    acknowledge(&mut amfs.target, id, &[5], &[]);
+    answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+    amfs.created();
+    let _ = take_message!(amfs.source, GNB, HandoverCommand);
+    let notification = amfs.notified(id);
+    assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
+    answer(&mut amfs.target, None);
+    let Amfs { mut target, mut phone, .. } = amfs;
+    target.take_ladder();
+    registers_without_authentication(&mut target, &mut phone);
+}
+
+/// Without the COUNT the UE could not derive the key.
+#[test]
+fn a_derived_key_without_its_count_is_refused() {
+    let source = AmfConfig { derives_k_amf: true, ..config() };
+    let mut amfs = Amfs::of(source, target_config(), |source, phone| {
+        phone.register(source);
+        phone.establish(source, 5);
+    });
+    let mut creation = amfs.require(&[5]);
+    creation.body.ue_context.mm_context_list[0].nas_downlink_count = None;
+    amfs.create(*creation);
+    amfs.created();
+    failure(&mut amfs.source);
+    amfs.target.assert_empty();
+    assert_stays(amfs);
+}
+
 /// The source AMF continues with its algorithms.
 #[test]
 fn a_ue_that_stays_keeps_the_algorithms_of_the_source_amf() {

@@ -40,6 +40,7 @@ mod service_request;
 mod slices;
 mod subscription_change;
 mod take_over;
+mod tnla;
 mod trace;
 mod voice_match;
 #[allow(clippy::duplicate_mod)]

@@ -324,3 +324,15 @@ fn of_two_contexts_of_a_subscriber_the_registered_one_counts() {
     let audit = world.amf.audit();
     assert_eq!((audit.contexts, audit.supis, audit.dangling), (1, 1, 0));
 }
+
+/// The next process does not know of the request: what it was to do later would answer another one.
+#[test]
+fn nothing_of_a_request_in_progress_is_left_after_a_restart() {
+    let (world, phone, _) = registered(0);
+    let (_, ue) = world.amf.ues.iter().next().unwrap();
+    let mut ue = crate::amf::context::UeContext::new((crate::kit::UNPLACED, ue.id), ue.since);
+    ue.postpone(phone.service_request(ServiceType::Data));
+    ue.note_service_request(phone.service_request(ServiceType::Data));
+    crate::amf::residency::end_procedure(&mut ue);
+    assert!(ue.in_progress.is_none());
+}

@@ -10,7 +10,11 @@ use pith_ngap::{InitialUeMessage, UplinkNasTransport};
 use pith_types::{AmfUeNgapId, BlockId, FiveGSTmsi, FiveGTmsi, RanUeNgapId};
 
 fn pdu(pdu: Vec<u8>) -> Input {
-    Input::N2(N2Input::Pdu { gnb: GnbHandle(1), stream: 1, pdu: pdu.into() })
+    Input::N2(N2Input::Pdu {
+        gnb: GnbHandle(1),
+        binding: crate::kit::TnlaBinding::unbound(1),
+        pdu: pdu.into(),
+    })
 }
 
 /// An INITIAL UE MESSAGE with this 5G-S-TMSI beside a NAS message without an identity.

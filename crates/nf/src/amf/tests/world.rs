@@ -5,14 +5,15 @@ use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
     Caller, Deregister, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
     NetworkFunction, Nf, Order, Outbox, PendingReply, ReferenceKey, RetainedConnections, Rng, Tag, Target,
-    Timer, TimerKey,
+    Timer, TimerKey, TnlaBinding,
 };
 use pith_crypto::kdf;
-use pith_crypto::keys::{KSeaf, Rand, ResStar};
+use pith_crypto::keys::{KAmf, KSeaf, Rand, ResStar};
+use pith_crypto::nas::Direction;
 use pith_nas::ie::*;
 use pith_nas::security::{Algorithms, Connection};
 use pith_nas::{GmmMessage, NasSecurity, Role, SecurityHeaderType, gmm};
-use pith_ngap::{Message, UserLocation};
+use pith_ngap::{GlobalRanNodeId, Message, UserLocation};
 use pith_sbi::common::{NfInstanceId, SupportedFeatures};
 use pith_sbi::nausf_ueauthentication::{
     AuthData, AuthResult, Av5gAka, ConfirmationDataResponse, UeAuthenticationCtx,
@@ -69,6 +70,10 @@ pub struct World {
     /// Sends the requests.
     pub caller: Caller,
     pub events: Vec<Event>,
+    /// Where PDUs of gNBs arrive.
+    pub arrival: TnlaBinding,
+    /// Where PDUs were sent.
+    pub bindings: Vec<TnlaBinding>,
     /// Replies that differ from the default; `None` leaves the call open.
     pub script: HashMap<Operation, Option<Reply>>,
     pub challenges: u8,
@@ -112,6 +117,8 @@ impl World {
             left: Vec::new(),
             caller: Caller::Remote { exchange: 1, client: None },
             events: Vec::new(),
+            arrival: TnlaBinding::unbound(1),
+            bindings: Vec::new(),
             script: HashMap::new(),
             challenges: 0,
             found: supi(),
@@ -127,7 +134,7 @@ impl World {
             name: String::new(),
             // The name of the first one is in documents of earlier versions.
             global_id: if gnb == GNB { "999/70-gnb-1".into() } else { format!("999/70-gnb-{:08x}", gnb.0) },
-            plmn: tai().plmn_id,
+            node: GlobalRanNodeId::Gnb { plmn: tai().plmn_id, id: gnb.0 as u32, bits: 32 },
             supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
             peer: String::new(),
             host: std::net::Ipv4Addr::from(0xc000_0200 + gnb.0 as u32).into(),
@@ -190,7 +197,10 @@ impl World {
         let mut calls = Vec::new();
         for effect in effects {
             match effect {
-                Effect::N2(N2Effect::Send { gnb, pdu, .. }) => self.sent(gnb, &pdu),
+                Effect::N2(N2Effect::Send { gnb, binding, pdu }) => {
+                    self.bindings.push(binding);
+                    self.sent(gnb, &pdu);
+                }
                 Effect::N2(N2Effect::SetUp { gnb, connections, .. }) => self.set_up.push((gnb, connections)),
                 Effect::N2(N2Effect::Left { gnb, ran_id, amf_id }) => self.left.push((gnb, ran_id, amf_id)),
                 Effect::Call { tag, target, request } => calls.push((tag, target, request)),
@@ -283,6 +293,17 @@ impl World {
                     pith_sbi::npcf_ampolicycontrol::PolicyAssociation::new(SupportedFeatures::default());
                 Response::PolicyAssociationCreated(Box::new(Created { location, body }))
             }
+            Request::UpdateAmPolicyAssociation(request) => {
+                let path = format!("/npcf-am-policy-control/v1/policies/{}", request.pol_asso_id);
+                let resource = Uri::new(&peer("pcf"), &path);
+                Response::PolicyUpdate(Box::new(pith_sbi::npcf_ampolicycontrol::PolicyUpdate::new(resource)))
+            }
+            Request::ReadAmPolicyAssociation(_) => {
+                let mut body =
+                    pith_sbi::npcf_ampolicycontrol::PolicyAssociation::new(SupportedFeatures::default());
+                body.rfsp = Some(77);
+                Response::PolicyAssociation(Box::new(body))
+            }
             Request::PostSmContexts(request) => {
                 let id = request.body.pdu_session_id.unwrap();
                 let location = Uri::new(&peer("smf"), &format!("/nsmf-pdusession/v1/sm-contexts/sm-{id}"));
@@ -331,7 +352,7 @@ impl World {
     pub fn ngap(&mut self, gnb: GnbHandle, name: &str, pdu: Result<Vec<u8>, pith_ngap::EncodeError>) {
         let pdu = pdu.expect("a gNB sends what can be encoded");
         self.ladder.push(format!("gnb{} -> {name}", gnb.0));
-        self.input(Input::N2(N2Input::Pdu { gnb, stream: 1, pdu: pdu.into() }));
+        self.input(Input::N2(N2Input::Pdu { gnb, binding: self.arrival, pdu: pdu.into() }));
     }
 
     pub fn next(&mut self) -> Message {
@@ -571,11 +592,23 @@ impl Phone {
             integrity: command.algorithms.integrity.try_into().unwrap(),
             ciphering: command.algorithms.ciphering.try_into().unwrap(),
         };
-        let mut security = security_of(&self.supi, algorithms);
+        let information = command.additional_security_information.unwrap_or_default();
+        let mut security = if information.horizontal_derivation {
+            self.derived(algorithms)
+        } else {
+            security_of(&self.supi, algorithms)
+        };
         let plain = security.unprotect(pdu).expect("the AMF has the key").plain;
         self.security = Some(security);
         self.ng_ksi = command.ng_ksi;
         plain
+    }
+
+    /// The context after the horizontal derivation of K_AMF, with the COUNT of its last message.
+    fn derived(&self, algorithms: Algorithms) -> NasSecurity {
+        let next = self.security.as_ref().and_then(NasSecurity::next_to_send).unwrap();
+        let k_amf = kdf::k_amf_prime(&k_amf_of(&self.supi), Direction::Uplink, next.value() - 1);
+        security_with(&k_amf, algorithms)
     }
 
     /// Answers SECURITY MODE COMMAND with the complete registration request.
@@ -700,13 +733,22 @@ pub use pith_sbi::namf_communication::NgapIeType as NgapIe;
 
 /// The UE's security context of that subscriber.
 pub fn security_of(supi: &Supi, algorithms: Algorithms) -> NasSecurity {
-    let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0]);
+    security_with(&k_amf_of(supi), algorithms)
+}
+
+/// K_AMF of that subscriber.
+pub fn k_amf_of(supi: &Supi) -> KAmf {
+    kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0])
+}
+
+/// The UE's security context with that K_AMF, whose COUNTs begin.
+pub fn security_with(k_amf: &KAmf, algorithms: Algorithms) -> NasSecurity {
     NasSecurity::new(
         Role::Ue,
         Connection::ThreeGpp,
         algorithms,
-        kdf::k_nas_int(&k_amf, algorithms.integrity),
-        kdf::k_nas_enc(&k_amf, algorithms.ciphering),
+        kdf::k_nas_int(k_amf, algorithms.integrity),
+        kdf::k_nas_enc(k_amf, algorithms.ciphering),
     )
 }
 

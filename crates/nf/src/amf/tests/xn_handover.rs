@@ -531,7 +531,11 @@ fn messages_of_the_target_gnb_wait_for_the_context_behind_the_request() {
     assert!(has_no_copy(&world, &store));
     let context = |pdu: Result<Vec<u8>, pith_ngap::EncodeError>| {
         let pdu = pdu.expect("a gNB sends what can be encoded").into();
-        world.amf.context_of(&Input::N2(N2Input::Pdu { gnb: OTHER_GNB, stream: 1, pdu }))
+        world.amf.context_of(&Input::N2(N2Input::Pdu {
+            gnb: OTHER_GNB,
+            binding: crate::kit::TnlaBinding::unbound(1),
+            pdu,
+        }))
     };
     let amf_ue_ngap_id = phone.amf_id.unwrap();
     let uplink = pith_ngap::UplinkNasTransport {

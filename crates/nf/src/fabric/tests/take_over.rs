@@ -3,6 +3,7 @@
 use super::*;
 use crate::fabric::{Keeps, MoveError, TakeOver};
 use crate::kit::{Fate, GnbHandle, GnbInfo, N2Effect, N2Input, Passage, PassedBlock, StoredKey};
+use pith_ngap::GlobalRanNodeId;
 use pith_types::{BlockId, BlockMove, ContextId};
 use std::sync::Mutex;
 
@@ -65,7 +66,11 @@ impl Kept {
 
     fn begin(&mut self, pdu: &[u8]) {
         let pdu = pdu.to_vec().into();
-        let input = ShardInput::N2(N2Input::Pdu { gnb: GnbHandle(1), stream: 1, pdu });
+        let input = ShardInput::N2(N2Input::Pdu {
+            gnb: GnbHandle(1),
+            binding: crate::kit::TnlaBinding::unbound(1),
+            pdu,
+        });
         self.take_over.begin(&mut self.rig.shard, &input);
         self.rig.handle(input);
     }
@@ -169,7 +174,7 @@ fn callers_of_lost_requests_are_answered_and_gnbs_are_connected_again() {
     let info = Arc::new(GnbInfo {
         name: String::new(),
         global_id: "999/70-gnb-1".into(),
-        plmn: plmn(),
+        node: GlobalRanNodeId::Gnb { plmn: plmn(), id: 1, bits: 32 },
         supported: Vec::new(),
         peer: String::new(),
         host: std::net::Ipv4Addr::LOCALHOST.into(),

@@ -2,11 +2,11 @@
 //!
 //! An association costs memory before the gNB has identified itself. So the number of associations
 //! of a peer address is limited, and NG Setup must succeed in time. A gNB ID is bound to the peer
-//! address of its association while that association exists: a second gNB with the same ID from
-//! another address is refused.
+//! addresses of its associations while one exists: another association with the same ID, of this gNB or of a second one, is refused
+//! from other addresses. With a list of gNBs, the ID is bound to the addresses in the list.
 
 use super::{Association, N2Gateway, N2GatewayEffect};
-use crate::kit::{Allowance, Duration, GnbHandle, GnbInfo, Instant, Level, N2Input};
+use crate::kit::{Allowance, Duration, GnbHandle, GnbInfo, Instant, Level, N2Input, Tnla};
 use pith_ngap::{Cause, CauseMisc};
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -58,13 +58,13 @@ pub(super) struct Admission {
     /// Time of the last sweep of addresses without associations.
     swept: Instant,
     /// Sorted by the deadline of the association.
-    half_open: BTreeSet<(Instant, GnbHandle)>,
+    half_open: BTreeSet<(Instant, Tnla)>,
 }
 
 impl Admission {
-    fn wait_for_setup(&mut self, gnb: GnbHandle) -> Instant {
+    fn wait_for_setup(&mut self, tnla: Tnla) -> Instant {
         let until = self.now + HALF_OPEN_TIME;
-        self.half_open.insert((until, gnb));
+        self.half_open.insert((until, tnla));
         until
     }
 
@@ -102,12 +102,12 @@ impl N2Gateway {
     pub fn advance(&mut self, now: Instant) -> std::vec::Drain<'_, N2GatewayEffect> {
         self.admission.now = now;
         self.admission.sweep();
-        while let Some(&(until, gnb)) = self.admission.half_open.first()
+        while let Some(&(until, tnla)) = self.admission.half_open.first()
             && until <= now
         {
-            self.close(gnb, &format!("no NG Setup within {} s", HALF_OPEN_TIME.as_secs()));
+            self.close(tnla, &format!("no NG Setup within {} s", HALF_OPEN_TIME.as_secs()));
             // Removed even if the association is unknown, so that the loop ends.
-            self.admission.half_open.remove(&(until, gnb));
+            self.admission.half_open.remove(&(until, tnla));
         }
         self.end_late_setups(now);
         self.end_elsewhere(now);
@@ -127,9 +127,14 @@ impl N2Gateway {
     }
 
     /// A new association: accepted if its address is permitted and within its limits.
-    pub(super) fn associated(&mut self, gnb: GnbHandle, peer: SocketAddr, alternatives: Vec<IpAddr>) {
+    pub(super) fn associated(
+        &mut self,
+        tnla: Tnla,
+        (peer, local): (SocketAddr, SocketAddr),
+        alternatives: Vec<IpAddr>,
+    ) {
         if let Err(why) = self.check_address(peer.ip()) {
-            self.out.push(N2GatewayEffect::Close { gnb });
+            self.out.push(N2GatewayEffect::Close { tnla });
             return self.warn_of(peer.ip(), || format!("SCTP association of {peer} ended: {why}"));
         }
         if self.admission.half_open.len() >= HALF_OPEN
@@ -143,17 +148,19 @@ impl N2Gateway {
         let share = self.admission.shares.entry(share_of(peer.ip())).or_default();
         share.associations += 1;
         share.half_open += 1;
-        let half_open_until = Some(self.admission.wait_for_setup(gnb));
+        let half_open_until = Some(self.admission.wait_for_setup(tnla));
         let association = Association {
             peer,
+            local,
             alternatives,
             half_open_until,
             early_messages: 0,
-            setup: None,
-            ran_ids: Default::default(),
+            gnb: None,
+            is_doubtful: false,
+            is_leaving: false,
             procedures: Allowance::full(PROCEDURES, PROCEDURE_INTERVAL, self.admission.now),
         };
-        self.associations.insert(gnb, association);
+        self.associations.insert(tnla, association);
     }
 
     fn check_address(&self, address: IpAddr) -> Result<(), String> {
@@ -176,22 +183,22 @@ impl N2Gateway {
 
     /// Counts a message of an association without NG Setup. `false`: the limit is exceeded, and the
     /// association is closed.
-    pub(super) fn count_early_message(&mut self, gnb: GnbHandle) -> bool {
-        let Some(association) = self.associations.get_mut(&gnb) else { return false };
+    pub(super) fn count_early_message(&mut self, tnla: Tnla) -> bool {
+        let Some(association) = self.associations.get_mut(&tnla) else { return false };
         association.early_messages += 1;
         if association.early_messages <= MESSAGES_BEFORE_SETUP {
             return true;
         }
-        self.close(gnb, &format!("{MESSAGES_BEFORE_SETUP} messages without a successful NG Setup"));
+        self.close(tnla, &format!("{MESSAGES_BEFORE_SETUP} messages without a successful NG Setup"));
         false
     }
 
     /// NG Setup succeeded: the association no longer counts as half open.
-    pub(super) fn leave_half_open(&mut self, gnb: GnbHandle) {
-        let Some(association) = self.associations.get_mut(&gnb) else { return };
+    pub(super) fn leave_half_open(&mut self, tnla: Tnla) {
+        let Some(association) = self.associations.get_mut(&tnla) else { return };
         let peer = association.peer.ip();
         if let Some(until) = association.half_open_until.take() {
-            self.admission.half_open.remove(&(until, gnb));
+            self.admission.half_open.remove(&(until, tnla));
             if let Some(share) = self.admission.shares.get_mut(&share_of(peer)) {
                 share.half_open = share.half_open.saturating_sub(1);
             }
@@ -199,35 +206,29 @@ impl N2Gateway {
     }
 
     /// NG Setup was refused: extends the time for another attempt.
-    pub(super) fn extend_half_open(&mut self, gnb: GnbHandle) {
-        let Some(association) = self.associations.get_mut(&gnb) else { return };
+    pub(super) fn extend_half_open(&mut self, tnla: Tnla) {
+        let Some(association) = self.associations.get_mut(&tnla) else { return };
         if let Some(until) = association.half_open_until {
-            self.admission.half_open.remove(&(until, gnb));
-            association.half_open_until = Some(self.admission.wait_for_setup(gnb));
+            self.admission.half_open.remove(&(until, tnla));
+            association.half_open_until = Some(self.admission.wait_for_setup(tnla));
         }
     }
 
-    /// Removes an association that has ended.
-    pub(super) fn forget(&mut self, gnb: GnbHandle) -> Option<Association> {
-        self.leave_half_open(gnb);
-        self.setups.remove(&gnb);
-        self.initiated.forget(gnb);
-        let association = self.associations.remove(&gnb)?;
-        if let Some(setup) = &association.setup
-            && self.by_global_id.get(&setup.global_id) == Some(&gnb)
-        {
-            self.by_global_id.remove(&setup.global_id);
-        }
+    /// Removes an association that has ended. Returns it, and the data of its gNB if that has no other one.
+    pub(super) fn forget(&mut self, tnla: Tnla) -> Option<(Association, Option<Arc<GnbInfo>>)> {
+        self.leave_half_open(tnla);
+        let association = self.associations.remove(&tnla)?;
+        let last_of = association.gnb.and_then(|gnb| self.leave(tnla, gnb));
         let peer = association.peer.ip();
         if let Some(share) = self.admission.shares.get_mut(&share_of(peer)) {
             share.associations = share.associations.saturating_sub(1);
         }
-        Some(association)
+        Some((association, last_of))
     }
 
     /// Warns the operator about a gNB, within the limits of its address.
-    pub(super) fn warn(&mut self, gnb: GnbHandle, text: impl FnOnce() -> String) {
-        if let Some(association) = self.associations.get(&gnb) {
+    pub(super) fn warn(&mut self, tnla: Tnla, text: impl FnOnce() -> String) {
+        if let Some(association) = self.associations.get(&tnla) {
             self.warn_of(association.peer.ip(), text);
         }
     }
@@ -253,31 +254,33 @@ impl N2Gateway {
     }
 
     /// Ends an association that exceeds a limit.
-    fn close(&mut self, gnb: GnbHandle, why: &str) {
-        let Some(association) = self.forget(gnb) else { return };
-        self.out.push(N2GatewayEffect::Close { gnb });
+    pub(super) fn close(&mut self, tnla: Tnla, why: &str) {
+        let Some((association, last_of)) = self.forget(tnla) else { return };
+        self.out.push(N2GatewayEffect::Close { tnla });
         let peer = association.peer;
         self.warn_of(peer.ip(), || format!("SCTP association of {peer} ended: {why}"));
-        if association.setup.is_some() {
+        if let Some(gnb) = association.gnb.filter(|_| last_of.is_some()) {
             self.send_to_all_shards(|| N2Input::GnbDown { gnb });
         }
     }
 
     /// Checks that the gNB may use its ID from its address.
-    pub(super) fn check_identity(&self, gnb: GnbHandle, global_id: &str) -> Result<(), (Cause, String)> {
-        let Some(association) = self.associations.get(&gnb) else { return Ok(()) };
+    pub(super) fn check_identity(&self, tnla: Tnla, global_id: &str) -> Result<(), (Cause, String)> {
+        let Some(association) = self.associations.get(&tnla) else { return Ok(()) };
         let address = association.peer.ip();
-        let permitted = &self.config.permitted_gnbs;
-        let permits =
-            |gnb: &PermittedGnb| gnb.id.eq_ignore_ascii_case(global_id) && gnb.addresses.contains(&address);
-        if !permitted.is_empty() && !permitted.iter().any(permits) {
+        if !self.config.permitted_gnbs.is_empty() {
+            // The operator has said which addresses the gNB has.
+            if self.permitted_addresses(global_id).any(|permitted| permitted == address) {
+                return Ok(());
+            }
             let why = format!("'amf.n2.gnbs' does not permit this gNB ID at {address}");
             return Err((Cause::Misc(CauseMisc::om_intervention), why));
         }
-        match self.other_with_id(gnb, global_id).and_then(|other| Some((other, self.setup_of(other)?))) {
+        let other = self.by_global_id.get(global_id).filter(|gnb| association.gnb != Some(**gnb));
+        match other.and_then(|other| Some((*other, &self.interfaces.get(other)?.info))) {
             Some((other, info)) if !self.has_address(other, address) => {
                 let why = format!(
-                    "the gNB ID is in use by {} at {}, whose association is active: change one of the two IDs, or stop the other gNB first",
+                    "the gNB ID is in use by {} at {}, whose association is active: change one of the two IDs, or stop the other gNB first; a gNB with several addresses must be in 'amf.n2.gnbs'",
                     info.name, info.peer
                 );
                 Err((Cause::Misc(CauseMisc::unspecified), why))
@@ -286,35 +289,34 @@ impl N2Gateway {
         }
     }
 
-    /// Only the primary address of the new association is compared with all addresses of the other:
+    /// The addresses of a gNB in the list of those that may connect.
+    pub(super) fn permitted_addresses(&self, global_id: &str) -> impl Iterator<Item = IpAddr> {
+        let of_gnb =
+            self.config.permitted_gnbs.iter().filter(move |gnb| gnb.id.eq_ignore_ascii_case(global_id));
+        of_gnb.flat_map(|gnb| gnb.addresses.iter().copied())
+    }
+
+    /// Only the primary address of the new association is compared with all addresses of the gNB's others:
     /// a peer lists its alternative addresses itself, and could list those of another gNB.
     fn has_address(&self, gnb: GnbHandle, address: IpAddr) -> bool {
-        self.associations.get(&gnb).is_some_and(|association| {
+        self.associations_of(gnb).iter().filter_map(|tnla| self.associations.get(tnla)).any(|association| {
             association.peer.ip() == address || association.alternatives.contains(&address)
         })
     }
 
-    /// NG Setup on a new association erases all data of that gNB (TS 38.413 8.7.1.1). The earlier
-    /// association is from the same address ([`N2Gateway::check_identity`]): the gNB restarted, and
-    /// SCTP has not detected it yet.
-    pub(super) fn supersede(&mut self, gnb: GnbHandle, global_id: &str) {
-        if let Some(other) = self.other_with_id(gnb, global_id) {
-            self.close(other, &format!("gNB {global_id} sets up again from the same address"));
+    /// NG Setup without UE retention erases all data of that gNB (TS 38.413 8.7.1.1). Its other associations are from the same address, or
+    /// from another one of the gNB ([`N2Gateway::check_identity`]): the gNB restarted, and SCTP has not detected it yet.
+    pub(super) fn supersede(&mut self, tnla: Tnla, gnb: GnbHandle) {
+        let global_id = self.interfaces.get(&gnb).map(|interface| interface.info.global_id.clone());
+        let others = self.associations_of(gnb).iter().copied().filter(|other| *other != tnla);
+        for other in others.collect::<Vec<_>>() {
+            self.close(other, &format!("gNB {} sets up again", global_id.as_deref().unwrap_or_default()));
         }
     }
 
-    /// Another association that has completed NG Setup with that ID; there is at most one.
-    fn other_with_id(&self, gnb: GnbHandle, global_id: &str) -> Option<GnbHandle> {
-        self.by_global_id.get(global_id).copied().filter(|other| *other != gnb)
-    }
-
-    fn setup_of(&self, gnb: GnbHandle) -> Option<&Arc<GnbInfo>> {
-        self.associations.get(&gnb)?.setup.as_ref()
-    }
-
     /// Counts an interface management procedure that a gNB starts. `false`: it has started too many.
-    pub(super) fn count_procedure(&mut self, gnb: GnbHandle) -> bool {
+    pub(super) fn count_procedure(&mut self, tnla: Tnla) -> bool {
         let now = self.admission.now;
-        self.associations.get_mut(&gnb).is_some_and(|association| association.procedures.take(now))
+        self.associations.get_mut(&tnla).is_some_and(|association| association.procedures.take(now))
     }
 }

@@ -20,7 +20,7 @@
 //! cause #22 from a shard.
 
 use super::{N2Gateway, N2GatewayEffect};
-use crate::kit::{Duration, GnbHandle, Instant, SetInstances};
+use crate::kit::{Duration, GnbHandle, Instant, SetInstances, TnlaBinding};
 use bytes::Bytes;
 use pith_ngap::{Cause, CauseRadioNetwork, peek};
 use pith_types::{BlockId, FiveGSTmsi};
@@ -62,7 +62,7 @@ struct Waiting {
     until: Instant,
     block: BlockId,
     gnb: GnbHandle,
-    stream: u16,
+    binding: TnlaBinding,
     pdu: Bytes,
 }
 
@@ -103,7 +103,7 @@ impl N2Gateway {
         &mut self,
         block: BlockId,
         gnb: GnbHandle,
-        stream: u16,
+        binding: TnlaBinding,
         pdu: &Bytes,
     ) -> bool {
         let Some(patience) = self.elsewhere.patience else { return false };
@@ -113,7 +113,7 @@ impl N2Gateway {
         }
         let until = self.admission.now + patience;
         self.elsewhere.octets += pdu.len();
-        self.elsewhere.waiting.push_back(Waiting { until, block, gnb, stream, pdu: pdu.clone() });
+        self.elsewhere.waiting.push_back(Waiting { until, block, gnb, binding, pdu: pdu.clone() });
         true
     }
 
@@ -125,9 +125,9 @@ impl N2Gateway {
         let waiting = std::mem::take(&mut self.elsewhere.waiting);
         let (ready, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|it| it.block == block);
         self.elsewhere.waiting = others.into();
-        for Waiting { gnb, stream, pdu, .. } in ready {
+        for Waiting { gnb, binding, pdu, .. } in ready {
             self.elsewhere.octets -= pdu.len();
-            self.message(gnb, stream, super::NGAP_PPID, pdu);
+            self.route(gnb, binding, &pdu);
         }
     }
 
@@ -141,10 +141,12 @@ impl N2Gateway {
             let may_be_gone = self.elsewhere.instances.may_be_gone(owner);
             if ue.is_some_and(|ue| may_be_gone || self.elsewhere.sends_back(now, ue)) {
                 let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
-                self.error_indication(late.gnb, None, peeked.ran_ue_ngap_id, cause);
+                if let Some(tnla) = self.association_of(late.gnb, late.binding) {
+                    self.error_indication(tnla, None, peeked.ran_ue_ngap_id, cause);
+                }
                 continue;
             }
-            self.begin_connection(late.gnb, late.stream, &late.pdu, &peeked);
+            self.begin_connection(late.gnb, late.binding, &late.pdu, &peeked);
         }
     }
 
@@ -153,7 +155,7 @@ impl N2Gateway {
         self.elsewhere.waiting.front().map(|waiting| waiting.until)
     }
 
-    /// An association has ended, and its UEs with it.
+    /// A gNB is gone, and its UEs with it.
     pub(super) fn forget_elsewhere(&mut self, gnb: GnbHandle) {
         self.elsewhere.waiting.retain(|waiting| waiting.gnb != gnb);
         self.elsewhere.octets = self.elsewhere.waiting.iter().map(|waiting| waiting.pdu.len()).sum();
@@ -163,7 +165,7 @@ impl N2Gateway {
     pub(super) fn begin_connection(
         &mut self,
         gnb: GnbHandle,
-        stream: u16,
+        binding: TnlaBinding,
         pdu: &Bytes,
         peeked: &pith_ngap::Peek<'_>,
     ) {
@@ -171,7 +173,7 @@ impl N2Gateway {
         self.end_earlier_connection(gnb, peeked.ran_ue_ngap_id, shard);
         self.out.push(N2GatewayEffect::ToShard {
             shard,
-            input: crate::kit::N2Input::Pdu { gnb, stream, pdu: pdu.clone() },
+            input: crate::kit::N2Input::Pdu { gnb, binding, pdu: pdu.clone() },
         });
     }
 }

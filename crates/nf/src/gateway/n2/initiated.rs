@@ -3,20 +3,22 @@
 //! ```text
 //!  operator ── Reset ────> gateway ── NG RESET ─────────────────> gNB   repeated after GUARD, ATTEMPTS times
 //!                                  <── NG RESET ACKNOWLEDGE ─────
-//!  operator ── Capacity ─> gateway ── AMF CONFIGURATION UPDATE ─> gNB   repeated after GUARD, or Time To Wait
-//!                                  <── … ACKNOWLEDGE, FAILURE ───
+//!  operator ── Capacity, Endpoint ─> gateway ── AMF CONFIGURATION UPDATE ─> gNB   repeated after GUARD, or Time To Wait
+//!  NG SETUP RESPONSE of an AMF with endpoints ─>     <── … ACKNOWLEDGE, FAILURE ───
 //!  queues of shards full ─> gateway ── OVERLOAD START, STOP ────> all gNBs
 //! ```
 //!
 //! The gNB is in step with the AMF when it has answered. One that does not answer is reported to the operator.
 
 use super::N2Gateway;
-use crate::kit::{Duration, GnbHandle, Instant, Level};
+use crate::kit::{Duration, GnbHandle, Instant, Level, N2Input, Tnla};
 use pith_ngap::{
-    AmfConfigurationUpdate, AmfConfigurationUpdateFailure, Cause, CauseMisc, NgReset, OverloadStart,
-    OverloadStop, ResetScope, TimeToWait,
+    AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, AmfConfigurationUpdateFailure, AmfTnlaToAdd,
+    AmfTnlaToRemove, AmfTnlaToUpdate, Cause, CauseMisc, CpTransportLayer, NgReset, OverloadStart,
+    OverloadStop, ResetScope, TimeToWait, TnlAssociationUsage,
 };
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 /// Time in which a gNB answers; TS 38.413 leaves it to the AMF.
 const GUARD: Duration = Duration::from_secs(10);
@@ -43,6 +45,67 @@ struct Attempt {
     left: u32,
 }
 
+/// Configuration data of the AMF that have changed for a gNB.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct AmfChange {
+    capacity: Option<u8>,
+    /// Its endpoints, each with what becomes of it.
+    endpoints: BTreeMap<SocketAddr, EndpointChange>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndpointChange {
+    Add(TnlAssociationUsage, u8),
+    Update(TnlAssociationUsage, u8),
+    Remove,
+}
+
+impl AmfChange {
+    fn message(&self) -> AmfConfigurationUpdate {
+        let (mut add, mut remove, mut update) = (Vec::new(), Vec::new(), Vec::new());
+        for (address, change) in &self.endpoints {
+            let endpoint = CpTransportLayer::of_amf(*address);
+            match *change {
+                EndpointChange::Add(usage, weight) => {
+                    add.push(AmfTnlaToAdd { endpoint, usage: Some(usage), weight });
+                }
+                EndpointChange::Update(usage, weight) => {
+                    update.push(AmfTnlaToUpdate { endpoint, usage: Some(usage), weight: Some(weight) });
+                }
+                EndpointChange::Remove => remove.push(AmfTnlaToRemove { endpoint, ran: None }),
+            }
+        }
+        AmfConfigurationUpdate {
+            amf_name: None,
+            served_guamis: None,
+            relative_amf_capacity: self.capacity,
+            plmn_support: None,
+            tnla_to_add: Some(add).filter(|list| !list.is_empty()),
+            tnla_to_remove: Some(remove).filter(|list| !list.is_empty()),
+            tnla_to_update: Some(update).filter(|list| !list.is_empty()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Later data take the place of earlier ones.
+    fn extend(&mut self, later: Self) {
+        self.capacity = later.capacity.or(self.capacity);
+        self.endpoints.extend(later.endpoints);
+    }
+}
+
+/// AMF CONFIGURATION UPDATE that the gNB has not answered.
+#[derive(Debug)]
+struct PendingUpdate {
+    attempt: Attempt,
+    change: AmfChange,
+    /// What the next one has.
+    next: AmfChange,
+}
+
 /// Queues that are full from time to time.
 #[derive(Debug)]
 struct Overload {
@@ -57,7 +120,7 @@ struct Overload {
 #[derive(Debug, Default)]
 pub(super) struct Initiated {
     resets: BTreeMap<GnbHandle, Attempt>,
-    updates: BTreeMap<GnbHandle, Attempt>,
+    updates: BTreeMap<GnbHandle, PendingUpdate>,
     overload: Option<Overload>,
 }
 
@@ -69,7 +132,8 @@ impl Initiated {
 
     /// The latest time at which [`N2Gateway::continue_initiated`] must be called.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let attempts = self.resets.values().chain(self.updates.values()).map(|attempt| attempt.until);
+        let updates = self.updates.values().map(|update| &update.attempt);
+        let attempts = self.resets.values().chain(updates).map(|attempt| attempt.until);
         let overload = self.overload.as_ref().map(|overload| match overload.level {
             level if level < REDUCTIONS.len() => overload.due.min(overload.last_full + CALM),
             _ => overload.last_full + CALM,
@@ -79,14 +143,20 @@ impl Initiated {
 }
 
 /// The requests whose time has passed, each with whether it may be repeated.
-fn take_late(attempts: &mut BTreeMap<GnbHandle, Attempt>, now: Instant) -> Vec<(GnbHandle, bool)> {
+fn take_late<T>(
+    requests: &mut BTreeMap<GnbHandle, T>,
+    attempt_of: fn(&mut T) -> &mut Attempt,
+    now: Instant,
+) -> Vec<(GnbHandle, bool)> {
     let mut late = Vec::new();
-    for (gnb, attempt) in attempts.iter_mut().filter(|(_, attempt)| attempt.until <= now) {
-        attempt.left = attempt.left.saturating_sub(1);
-        attempt.until = now + GUARD;
-        late.push((*gnb, attempt.left > 0));
+    for (gnb, request) in requests.iter_mut() {
+        let attempt = attempt_of(request);
+        if attempt.until <= now {
+            attempt.left = attempt.left.saturating_sub(1);
+            attempt.until = now + GUARD;
+            late.push((*gnb, attempt.left > 0));
+        }
     }
-    attempts.retain(|_, attempt| attempt.left > 0);
     late
 }
 
@@ -99,15 +169,15 @@ impl N2Gateway {
         }
         let until = self.admission.now + GUARD;
         self.initiated.resets.insert(gnb, Attempt { until, left: ATTEMPTS });
-        let name = self.name(gnb);
+        let name = self.name_of(gnb);
         self.event(Level::Info, format!("gNB {name} is reset by the operator"));
         self.send_reset(gnb);
     }
 
     /// NG RESET ACKNOWLEDGE of the whole interface. That of a part lists its connections (TS 38.413 8.7.4.2.1); the gateway does not
     /// wait for it.
-    pub(super) fn reset_is_acknowledged(&mut self, gnb: GnbHandle, answer: &pith_ngap::NgResetAcknowledge) {
-        if answer.connections.is_none() {
+    pub(super) fn reset_is_acknowledged(&mut self, tnla: Tnla, answer: &pith_ngap::NgResetAcknowledge) {
+        if let Some(gnb) = self.gnb_of(tnla).filter(|_| answer.connections.is_none()) {
             self.initiated.resets.remove(&gnb);
         }
     }
@@ -115,7 +185,7 @@ impl N2Gateway {
     fn send_reset(&mut self, gnb: GnbHandle) {
         self.reset_all(gnb);
         let cause = Cause::Misc(CauseMisc::om_intervention);
-        self.answer(gnb, NgReset { cause, scope: ResetScope::NgInterface }.encode());
+        self.send_common(gnb, NgReset { cause, scope: ResetScope::NgInterface }.encode());
     }
 
     /// Changes the Relative AMF Capacity, and informs all gNBs (TS 38.413 8.7.3.2). Every shard passes on the order of the operator: only
@@ -127,35 +197,102 @@ impl N2Gateway {
         self.config.relative_capacity = capacity;
         self.event(Level::Info, format!("the relative capacity of the AMF is {capacity}"));
         for gnb in self.gnbs_in_service() {
-            let until = self.admission.now + GUARD;
-            self.initiated.updates.insert(gnb, Attempt { until, left: ATTEMPTS });
-            self.send_update(gnb);
+            self.update(gnb, AmfChange { capacity: Some(capacity), ..AmfChange::default() });
         }
     }
 
-    fn send_update(&mut self, gnb: GnbHandle) {
-        let relative_amf_capacity = Some(self.config.relative_capacity);
-        let update = AmfConfigurationUpdate {
-            amf_name: None,
-            served_guamis: None,
-            relative_amf_capacity,
-            plmn_support: None,
-        };
-        self.answer(gnb, update.encode());
+    /// NG SETUP RESPONSE is sent: the gNB learns of the endpoints with which it has no association (TS 38.413 8.7.3.2).
+    pub(super) fn offer_endpoints(&mut self, gnb: GnbHandle) {
+        if self.config.endpoints.len() < 2 {
+            return;
+        }
+        let has: Vec<_> = self.ends_of(gnb).map(|(_, local)| local.ip()).collect();
+        let offered = self.config.endpoints.iter().filter(|it| !has.contains(&it.address.ip()));
+        let add = offered.filter_map(|it| Some((it.address, EndpointChange::Add(it.usage, it.weight?))));
+        // The endpoint that the gNB has found by itself has the AMF's weight, too.
+        let own = self.config.endpoints.iter().filter(|it| has.contains(&it.address.ip()));
+        let own = own.filter_map(|it| Some((it.address, EndpointChange::Update(it.usage, it.weight?))));
+        let endpoints = add.chain(own).collect();
+        self.update(gnb, AmfChange { capacity: None, endpoints });
     }
 
-    pub(super) fn update_is_acknowledged(&mut self, gnb: GnbHandle) {
-        self.initiated.updates.remove(&gnb);
+    /// An operator changes an endpoint's weight, or removes the endpoint. Every shard passes on the order: only the first one changes
+    /// something. With the weight 0, and before the removal, UEs leave the associations with the endpoint: their gNBs choose others for the
+    /// next messages (TS 23.501 5.21.1.3).
+    pub(super) fn change_endpoint(&mut self, address: IpAddr, weight: Option<u8>) {
+        let endpoint = self.config.endpoints.iter_mut().find(|it| it.address.ip() == address);
+        let Some(endpoint) = endpoint.filter(|it| it.weight != weight) else { return };
+        let before = std::mem::replace(&mut endpoint.weight, weight);
+        let change = match (before, weight) {
+            (_, None) => EndpointChange::Remove,
+            (None, Some(weight)) => EndpointChange::Add(endpoint.usage, weight),
+            (Some(_), Some(weight)) => EndpointChange::Update(endpoint.usage, weight),
+        };
+        let socket = endpoint.address;
+        let text = weight.map_or("removed".to_owned(), |weight| format!("given the weight {weight}"));
+        self.event(Level::Info, format!("the N2 endpoint {address} is {text}"));
+        let leaves = weight.is_none_or(|weight| weight == 0);
+        for gnb in self.gnbs_in_service() {
+            self.update(gnb, AmfChange { capacity: None, endpoints: [(socket, change)].into() });
+            let of_endpoint =
+                |tnla: &Tnla| self.associations.get(tnla).is_some_and(|it| it.local.ip() == address);
+            let concerned: Vec<_> = self.associations_of(gnb).iter().copied().filter(of_endpoint).collect();
+            let has_others = concerned.len() < self.associations_of(gnb).len();
+            for tnla in concerned.into_iter().filter(|_| leaves && has_others) {
+                self.send_to_all_shards(|| N2Input::ReleaseBindings { gnb, tnla });
+            }
+        }
+    }
+
+    /// Sends AMF CONFIGURATION UPDATE, after the answer to the one before.
+    fn update(&mut self, gnb: GnbHandle, change: AmfChange) {
+        if change.is_empty() {
+            return;
+        }
+        if let Some(pending) = self.initiated.updates.get_mut(&gnb) {
+            return pending.next.extend(change);
+        }
+        let attempt = Attempt { until: self.admission.now + GUARD, left: ATTEMPTS };
+        self.initiated.updates.insert(gnb, PendingUpdate { attempt, change, next: AmfChange::default() });
+        self.send_update(gnb);
+    }
+
+    fn send_update(&mut self, gnb: GnbHandle) {
+        let message = self.initiated.updates.get(&gnb).map(|pending| pending.change.message());
+        if let Some(message) = message {
+            self.send_common(gnb, message.encode());
+        }
+    }
+
+    /// AMF CONFIGURATION UPDATE ACKNOWLEDGE. An endpoint to which the gNB could not set up an association is offered to it again with the next
+    /// NG Setup, or by the operator.
+    pub(super) fn update_is_acknowledged(&mut self, tnla: Tnla, answer: &AmfConfigurationUpdateAcknowledge) {
+        let Some(gnb) = self.gnb_of(tnla) else { return };
+        for failed in answer.tnla_failed.iter().flatten() {
+            let name = self.name_of(gnb);
+            self.warn(tnla, || {
+                let address = failed.endpoint.address;
+                format!("gNB {name} has no association with the N2 endpoint {address}: {}", failed.cause)
+            });
+        }
+        self.end_update(gnb);
+    }
+
+    fn end_update(&mut self, gnb: GnbHandle) {
+        if let Some(ended) = self.initiated.updates.remove(&gnb) {
+            self.update(gnb, ended.next);
+        }
     }
 
     /// AMF CONFIGURATION UPDATE FAILURE: the gNB goes on with the former data. The AMF repeats the update not before Time To Wait has
     /// passed (TS 38.413 8.7.3.3).
-    pub(super) fn update_is_refused(&mut self, gnb: GnbHandle, failure: &AmfConfigurationUpdateFailure) {
-        let (name, now) = (self.name(gnb), self.admission.now);
-        let Some(attempt) = self.initiated.updates.get_mut(&gnb) else { return };
+    pub(super) fn update_is_refused(&mut self, tnla: Tnla, failure: &AmfConfigurationUpdateFailure) {
+        let (name, now) = (self.name(tnla), self.admission.now);
+        let pending = self.gnb_of(tnla).and_then(|gnb| self.initiated.updates.get_mut(&gnb));
+        let Some(pending) = pending else { return };
         let wait = failure.time_to_wait.map_or(GUARD, length_of);
-        attempt.until = now + wait;
-        self.warn(gnb, || format!("gNB {name} refuses AMF CONFIGURATION UPDATE: {}", failure.cause));
+        pending.attempt.until = now + wait;
+        self.warn(tnla, || format!("gNB {name} refuses AMF CONFIGURATION UPDATE: {}", failure.cause));
     }
 
     /// Whether the queue of a shard is full: then the edge reads no messages of UEs.
@@ -169,29 +306,29 @@ impl N2Gateway {
     }
 
     /// A gNB that connects during an overload learns of it (TS 38.413 8.7.6).
-    pub(super) fn inform_of_overload(&mut self, gnb: GnbHandle) {
+    pub(super) fn inform_of_overload(&mut self, tnla: Tnla) {
         let level = self.initiated.overload.as_ref().map_or(0, |overload| overload.level);
         if let Some(reduction) = level.checked_sub(1).and_then(|at| REDUCTIONS.get(at).copied()) {
-            self.answer(gnb, OverloadStart { traffic_load_reduction: Some(reduction) }.encode());
+            self.answer(tnla, OverloadStart { traffic_load_reduction: Some(reduction) }.encode());
         }
     }
 
     /// Repeats requests that were not answered, and begins, increases or ends the reduction of load.
     pub(super) fn continue_initiated(&mut self, now: Instant) {
-        for (gnb, may_repeat) in take_late(&mut self.initiated.resets, now) {
+        for (gnb, may_repeat) in take_late(&mut self.initiated.resets, |attempt| attempt, now) {
             if may_repeat {
                 self.send_reset(gnb);
             } else {
-                let name = self.name(gnb);
-                self.warn(gnb, || format!("gNB {name} has not answered {ATTEMPTS} NG RESETs"));
+                self.initiated.resets.remove(&gnb);
+                self.warn_of_gnb(gnb, |name| format!("gNB {name} has not answered {ATTEMPTS} NG RESETs"));
             }
         }
-        for (gnb, may_repeat) in take_late(&mut self.initiated.updates, now) {
+        for (gnb, may_repeat) in take_late(&mut self.initiated.updates, |it| &mut it.attempt, now) {
             if may_repeat {
                 self.send_update(gnb);
             } else {
-                let name = self.name(gnb);
-                self.warn(gnb, || format!("gNB {name} has not accepted AMF CONFIGURATION UPDATE"));
+                self.warn_of_gnb(gnb, |name| format!("gNB {name} has not accepted AMF CONFIGURATION UPDATE"));
+                self.end_update(gnb);
             }
         }
         self.continue_overload(now);
@@ -234,7 +371,14 @@ impl N2Gateway {
 
     fn send_to_all_gnbs(&mut self, pdu: &Result<Vec<u8>, pith_ngap::EncodeError>) {
         for gnb in self.gnbs_in_service() {
-            self.answer(gnb, pdu.clone());
+            self.send_common(gnb, pdu.clone());
+        }
+    }
+
+    fn warn_of_gnb(&mut self, gnb: GnbHandle, text: impl FnOnce(String) -> String) {
+        let name = self.name_of(gnb);
+        if let Some(tnla) = self.associations_of(gnb).first().copied() {
+            self.warn(tnla, || text(name));
         }
     }
 
@@ -242,18 +386,18 @@ impl N2Gateway {
     /// another one's Xn addresses so. A container for a node that is not connected is dropped: the procedure has no answer.
     pub(super) fn relay_configuration(
         &mut self,
-        gnb: GnbHandle,
+        tnla: Tnla,
         message: pith_ngap::UplinkRanConfigurationTransfer,
     ) {
         let target = message.son.as_ref().and_then(pith_ngap::SonTransfer::target);
         let handle = target.and_then(|target| self.by_global_id.get(&target.to_string()).copied());
         let Some(handle) = handle else {
-            let (name, target) = (self.name(gnb), target.map(|target| target.to_string()));
+            let (name, target) = (self.name(tnla), target.map(|target| target.to_string()));
             let text = format!("gNB {name}: RAN configuration for {target:?}, which is not connected");
             return self.event(Level::Debug, text);
         };
         let message = pith_ngap::DownlinkRanConfigurationTransfer { son: message.son };
-        self.answer(handle, message.encode());
+        self.send_common(handle, message.encode());
     }
 }
 

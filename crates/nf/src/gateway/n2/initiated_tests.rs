@@ -16,7 +16,9 @@ fn seconds(seconds: u64) -> Instant {
 /// What is sent to gNBs.
 fn sent(effects: impl IntoIterator<Item = N2GatewayEffect>) -> Vec<(GnbHandle, Message)> {
     let sent = effects.into_iter().filter_map(|effect| match effect {
-        N2GatewayEffect::Send { gnb, stream: 0, pdu } => Some((gnb, Message::decode(&pdu).unwrap())),
+        N2GatewayEffect::Send { tnla, stream: 0, pdu } => {
+            Some((GnbHandle(tnla.0), Message::decode(&pdu).unwrap()))
+        }
         _ => None,
     });
     sent.collect()
@@ -69,7 +71,7 @@ fn an_unanswered_reset_is_repeated_twice() {
 fn a_reset_of_a_gnb_that_is_gone_ends() {
     let mut gateway = set_up();
     order(&mut gateway, N2Effect::Reset { gnb: GNB });
-    gateway.handle(N2GatewayInput::Down { gnb: GNB });
+    gateway.handle(N2GatewayInput::Down { tnla: Tnla(GNB.0) });
     assert_eq!(gateway.next_deadline(), None);
     assert_eq!(order(&mut gateway, N2Effect::Reset { gnb: GNB }), []);
 }
@@ -85,8 +87,13 @@ fn all_gnbs_learn_of_another_capacity() {
         assert_eq!(update.relative_amf_capacity, Some(10));
     }
     assert_eq!(order(&mut gateway, N2Effect::Capacity(10)), [], "the order of the other shard");
-    receive(&mut gateway, AmfConfigurationUpdateAcknowledge { diagnostics: None }.encode().unwrap());
-    gateway.handle(N2GatewayInput::Down { gnb: other });
+    receive(
+        &mut gateway,
+        AmfConfigurationUpdateAcknowledge { tnla_set_up: None, tnla_failed: None, diagnostics: None }
+            .encode()
+            .unwrap(),
+    );
+    gateway.handle(N2GatewayInput::Down { tnla: Tnla(other.0) });
     assert_eq!(gateway.next_deadline(), None);
 }
 
@@ -100,7 +107,12 @@ fn a_refused_update_is_repeated_after_time_to_wait() {
     receive(&mut gateway, failure.encode().unwrap());
     assert_eq!(at(&mut gateway, 19), []);
     assert!(matches!(at(&mut gateway, 20)[..], [(GNB, Message::AmfConfigurationUpdate(_))]));
-    receive(&mut gateway, AmfConfigurationUpdateAcknowledge { diagnostics: None }.encode().unwrap());
+    receive(
+        &mut gateway,
+        AmfConfigurationUpdateAcknowledge { tnla_set_up: None, tnla_failed: None, diagnostics: None }
+            .encode()
+            .unwrap(),
+    );
     assert_eq!(at(&mut gateway, 100), []);
 }
 
@@ -188,6 +200,8 @@ fn after_a_configuration_update_shards_have_the_new_areas() {
             ],
         }]),
         default_paging_drx: None,
+        global_ran_node_id: None,
+        tnla_to_remove: None,
     };
     let effects = receive(&mut gateway, update(1, 1).encode().unwrap());
     let infos = effects.iter().filter_map(|effect| match effect {

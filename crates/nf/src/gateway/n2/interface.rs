@@ -1,14 +1,14 @@
 //! NG Setup, RAN and AMF Configuration Update, NG Reset (TS 38.413 8.7.1 to 8.7.4).
 
 use super::admission::share_of;
-use super::{N2Gateway, N2GatewayEffect};
-use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe};
+use super::{N2Gateway, N2GatewayEffect, NgInterface, RanIds};
+use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe, Tnla};
 use pith_ngap::{
-    Cause, CauseMisc, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
-    NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure,
-    ResetScope, TimeToWait,
+    Cause, CauseMisc, CauseProtocol, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge,
+    NgSetupFailure, NgSetupRequest, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
+    RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
-use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,28 +17,31 @@ use std::sync::Arc;
 /// Time To Wait in a refusal.
 const RETRY_AFTER: TimeToWait = TimeToWait::v10s;
 
+/// As long as a gNB waits that is to join before its NG SETUP REQUEST, over another association, has arrived.
+const JOIN_AGAIN_AFTER: TimeToWait = TimeToWait::v1s;
+
 /// Connections in one NG RESET, which may list 65,536 (TS 38.413 9.2.6.11): the message stays below 64 kB.
 const MAX_RESET: usize = 2_048;
 
 impl N2Gateway {
-    pub(super) fn interface_management(&mut self, gnb: GnbHandle, pdu: &[u8]) {
+    pub(super) fn interface_management(&mut self, tnla: Tnla, pdu: &[u8]) {
         let message = match Message::decode(pdu) {
             Ok(message) => message,
             Err(error) => {
-                self.count_procedure(gnb);
-                return self.interface_error(gnb, error);
+                self.count_procedure(tnla);
+                return self.interface_error(tnla, error);
             }
         };
         match message {
             // Answers to procedures of this gateway; without one in progress they have no effect (TS 38.413 10.4).
-            Message::NgResetAcknowledge(answer) => self.reset_is_acknowledged(gnb, &answer),
-            Message::AmfConfigurationUpdateAcknowledge(_) => self.update_is_acknowledged(gnb),
-            Message::AmfConfigurationUpdateFailure(failure) => self.update_is_refused(gnb, &failure),
-            message if !self.count_procedure(gnb) => self.refuse_for_overload(gnb, &message),
-            Message::NgSetupRequest(request) => self.ng_setup(gnb, request),
-            Message::RanConfigurationUpdate(update) => self.ran_configuration_update(gnb, update),
-            Message::NgReset(reset) => self.ng_reset(gnb, reset),
-            Message::UplinkRanConfigurationTransfer(message) => self.relay_configuration(gnb, message),
+            Message::NgResetAcknowledge(answer) => self.reset_is_acknowledged(tnla, &answer),
+            Message::AmfConfigurationUpdateAcknowledge(answer) => self.update_is_acknowledged(tnla, &answer),
+            Message::AmfConfigurationUpdateFailure(failure) => self.update_is_refused(tnla, &failure),
+            message if !self.count_procedure(tnla) => self.refuse_for_overload(tnla, &message),
+            Message::NgSetupRequest(request) => self.ng_setup(tnla, request),
+            Message::RanConfigurationUpdate(update) => self.ran_configuration_update(tnla, update),
+            Message::NgReset(reset) => self.ng_reset(tnla, reset),
+            Message::UplinkRanConfigurationTransfer(message) => self.relay_configuration(tnla, message),
             // Only an AMF sends them; NG SETUP and RAN CONFIGURATION UPDATE have no other answers.
             message => self.event(Level::Debug, format!("{} is not for an AMF", message.name())),
         }
@@ -46,93 +49,183 @@ impl N2Gateway {
 
     /// NG Setup: gNB and AMF exchange what they serve (TS 38.413 8.7.1.2). The AMF refuses a gNB ID that may
     /// not be used from this address, and a gNB without a common network, area or slice (8.7.1.3, 8.7.1.4).
-    fn ng_setup(&mut self, gnb: GnbHandle, request: NgSetupRequest) {
+    fn ng_setup(&mut self, tnla: Tnla, request: NgSetupRequest) {
         let global_id = request.global_ran_node_id.to_string();
         let name = request.ran_node_name.unwrap_or_default();
         let who = NodeName { name: &name, global_id: &global_id };
-        if let Err((cause, why)) = self.check_identity(gnb, &global_id) {
-            return self.refuse_setup(gnb, who, cause, &why);
+        let retains_ues = request.ue_retention.is_some();
+        let known = self.by_global_id.get(&global_id).copied();
+        let identity = self.check_identity(tnla, &global_id);
+        if let Err((cause, why)) = identity.and_then(|()| self.check_further(tnla, (known, retains_ues))) {
+            return self.refuse_setup(tnla, who, cause, &why);
         }
         let supported = match self.common_areas(&request.supported_tas) {
             Ok(supported) => supported,
             Err(mismatch) => {
                 let why = self.explain(mismatch, &request.supported_tas);
-                return self.refuse_setup(gnb, who, mismatch.cause(), &why);
+                return self.refuse_setup(tnla, who, mismatch.cause(), &why);
             }
         };
-        let info = Arc::new(self.info(gnb, &who, request.global_ran_node_id.plmn(), supported));
-        let again = self.is_set_up(gnb);
-        self.supersede(gnb, &info.global_id);
-        self.remember(gnb, &info);
-        self.leave_half_open(gnb);
-        self.initiated.forget(gnb);
-        if again {
-            // After NG Setup the gNB has no UEs (TS 38.413 8.7.1.1).
-            self.reset_all(gnb);
+        let info = Arc::new(self.info(tnla, &who, request.global_ran_node_id, supported));
+        self.leave_half_open(tnla);
+        // The interface goes on with its UEs, whichever of its associations the request arrives on.
+        let retaining = known.filter(|_| retains_ues);
+        let gnb = retaining.unwrap_or_else(|| self.begin_interface(tnla, known, &info));
+        if retaining.is_some() {
+            self.change_info(gnb, &info);
+            self.join(tnla, gnb, true);
         }
-        self.send_to_all_shards(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
+        self.report_info(gnb, &info);
         self.event(Level::Info, format!("gNB {} ({}) set up from {}", info.name, info.global_id, info.peer));
-        self.await_shards(gnb, request.ue_retention.is_some());
+        match retaining {
+            Some(_) => self.set_up_further(tnla, gnb),
+            None => self.await_shards(tnla, gnb, retains_ues),
+        }
+    }
+
+    /// An association that belongs to a gNB with others can't become another gNB's, and the number of a gNB's associations is limited.
+    fn check_further(
+        &self,
+        tnla: Tnla,
+        (known, retains_ues): (Option<GnbHandle>, bool),
+    ) -> Result<(), (Cause, String)> {
+        let own = self.gnb_of(tnla);
+        // It may begin as another gNB, but not join one, or leave one that goes on.
+        let is_bound = |own| self.associations_of(own).len() > 1 || (retains_ues && known.is_some());
+        if own.is_some_and(|own| known != Some(own) && is_bound(own)) {
+            let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+            return Err((cause, "the association is that of another gNB ID".into()));
+        }
+        if known.is_some_and(|known| retains_ues && own != Some(known) && !self.has_room(known)) {
+            return Err(too_many());
+        }
+        Ok(())
+    }
+
+    /// NG Setup erases what the AMF has of the gNB, and of the one that the association belonged to (TS 38.413 8.7.1.1).
+    fn begin_interface(&mut self, tnla: Tnla, known: Option<GnbHandle>, info: &Arc<GnbInfo>) -> GnbHandle {
+        if let Some(known) = known {
+            self.supersede(tnla, known);
+        }
+        let again = self.gnb_of(tnla);
+        // A handle is as unique as the first association.
+        let gnb = again.unwrap_or(GnbHandle(tnla.0));
+        self.setups.remove(&gnb);
+        self.initiated.forget(gnb);
+        if again.is_some() {
+            self.change_info(gnb, info);
+            // After NG Setup the gNB has no UEs.
+            self.reset_all(gnb);
+        } else {
+            let ran_ids = RanIds::default();
+            let interface = NgInterface { info: Arc::clone(info), associations: Vec::new(), ran_ids };
+            self.interfaces.insert(gnb, interface);
+            self.by_global_id.insert(info.global_id.clone(), gnb);
+            self.join(tnla, gnb, false);
+        }
+        gnb
     }
 
     /// The gNB starts procedures faster than the AMF carries them out. NG RESET has no failure message: it is not
     /// answered, and the gNB may repeat it (TS 38.413 8.7.4.4).
-    fn refuse_for_overload(&mut self, gnb: GnbHandle, message: &Message) {
-        let name = self.name(gnb);
-        self.warn(gnb, || {
+    fn refuse_for_overload(&mut self, tnla: Tnla, message: &Message) {
+        let name = self.name(tnla);
+        self.warn(tnla, || {
             format!("gNB {name} repeats NG Setup, NG Reset, configuration updates or transfers too fast")
         });
         let cause = Cause::Misc(CauseMisc::control_processing_overload);
         match message {
             Message::NgSetupRequest(_) => {
                 let failure = NgSetupFailure { cause, time_to_wait: Some(RETRY_AFTER), diagnostics: None };
-                self.answer(gnb, failure.encode());
+                self.answer(tnla, failure.encode());
             }
-            Message::RanConfigurationUpdate(_) => self.refuse_update(gnb, cause),
+            Message::RanConfigurationUpdate(_) => self.refuse_update(tnla, cause, RETRY_AFTER),
             _ => {}
         }
     }
 
-    fn refuse_setup(&mut self, gnb: GnbHandle, who: NodeName<'_>, cause: Cause, why: &str) {
-        let peer = self.associations.get(&gnb).map(|association| association.peer.to_string());
+    fn refuse_setup(&mut self, tnla: Tnla, who: NodeName<'_>, cause: Cause, why: &str) {
+        let peer = self.associations.get(&tnla).map(|association| association.peer.to_string());
         let peer = peer.unwrap_or_default();
-        self.warn(gnb, || format!("NG Setup of gNB {who} from {peer} refused: {why}"));
-        self.extend_half_open(gnb);
+        self.warn(tnla, || format!("NG Setup of gNB {who} from {peer} refused: {why}"));
+        self.extend_half_open(tnla);
         let failure = NgSetupFailure { cause, time_to_wait: Some(RETRY_AFTER), diagnostics: None };
-        self.answer(gnb, failure.encode());
+        self.answer(tnla, failure.encode());
     }
 
-    /// RAN Configuration Update (TS 38.413 8.7.2).
-    fn ran_configuration_update(&mut self, gnb: GnbHandle, update: RanConfigurationUpdate) {
-        let Some(old) = self.associations.get(&gnb).and_then(|association| association.setup.clone()) else {
-            let cause = pith_ngap::CauseProtocol::message_not_compatible_with_receiver_state;
-            return self.refuse_update(gnb, Cause::Protocol(cause));
+    /// RAN Configuration Update (TS 38.413 8.7.2.2). Over an association that belongs to no gNB yet, it joins that of the Global RAN Node ID.
+    fn ran_configuration_update(&mut self, tnla: Tnla, update: RanConfigurationUpdate) {
+        let gnb = match self.updated_gnb(tnla, &update) {
+            Ok(gnb) => gnb,
+            Err((cause, why)) => {
+                let name = self.name(tnla);
+                self.warn(tnla, || format!("RAN Configuration Update of gNB {name} refused: {why}"));
+                self.extend_half_open(tnla);
+                let is_early = matches!(cause, Cause::Protocol(_));
+                return self.refuse_update(
+                    tnla,
+                    cause,
+                    if is_early { JOIN_AGAIN_AFTER } else { RETRY_AFTER },
+                );
+            }
+        };
+        let Some(old) = self.interfaces.get(&gnb).map(|interface| Arc::clone(&interface.info)) else {
+            return;
         };
         let supported = match update.supported_tas.as_deref().map(|tas| self.common_areas(tas)) {
             None => old.supported.clone(),
             Some(Ok(supported)) => supported,
             Some(Err(mismatch)) => {
                 let why = self.explain(mismatch, update.supported_tas.as_deref().unwrap_or_default());
-                self.warn(gnb, || format!("RAN Configuration Update of gNB {} refused: {why}", old.name));
-                return self.refuse_update(gnb, mismatch.cause());
+                self.warn(tnla, || format!("RAN Configuration Update of gNB {} refused: {why}", old.name));
+                return self.refuse_update(tnla, mismatch.cause(), RETRY_AFTER);
             }
         };
         let name = update.ran_node_name.as_deref().map_or_else(|| old.name.clone(), printable);
         let info = Arc::new(GnbInfo { name, supported, ..(*old).clone() });
-        self.remember(gnb, &info);
-        self.send_to_all_shards(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
-        self.answer(gnb, RanConfigurationUpdateAcknowledge { diagnostics: None }.encode());
+        self.change_info(gnb, &info);
+        self.report_info(gnb, &info);
+        if self.gnb_of(tnla).is_none() {
+            self.leave_half_open(tnla);
+            self.join(tnla, gnb, false);
+            let peer = self.associations.get(&tnla).map(|it| it.peer.to_string()).unwrap_or_default();
+            self.event(
+                Level::Info,
+                format!("gNB {} ({}) has a further association, from {peer}", info.name, info.global_id),
+            );
+        }
+        self.answer(tnla, RanConfigurationUpdateAcknowledge { diagnostics: None }.encode());
+        self.remove_associations(gnb, update.tnla_to_remove.as_deref().unwrap_or_default());
     }
 
-    fn refuse_update(&mut self, gnb: GnbHandle, cause: Cause) {
-        let failure =
-            RanConfigurationUpdateFailure { cause, time_to_wait: Some(RETRY_AFTER), diagnostics: None };
-        self.answer(gnb, failure.encode());
+    /// The gNB whose data RAN CONFIGURATION UPDATE changes: that of the association, or the one that it joins.
+    fn updated_gnb(&self, tnla: Tnla, update: &RanConfigurationUpdate) -> Result<GnbHandle, (Cause, String)> {
+        let global_id = update.global_ran_node_id.as_ref().map(ToString::to_string);
+        let named = global_id.as_ref().and_then(|global_id| self.by_global_id.get(global_id).copied());
+        let state = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+        match (self.gnb_of(tnla), global_id, named) {
+            (Some(own), None, _) => Ok(own),
+            (Some(own), Some(_), Some(named)) if own == named => Ok(own),
+            (Some(_), Some(global_id), _) => Err((state, format!("{global_id} is the ID of another gNB"))),
+            (None, Some(global_id), Some(named)) => {
+                self.check_identity(tnla, &global_id)?;
+                if self.has_room(named) { Ok(named) } else { Err(too_many()) }
+            }
+            // The gNB is to begin with NG Setup, or its NG SETUP REQUEST is still in transit over another association.
+            (None, ..) => Err((state, "the gNB has not completed NG Setup".into())),
+        }
     }
 
-    /// NG Reset by the gNB: shards close the connections, the gateway acknowledges (TS 38.413 8.7.4.2.2).
-    fn ng_reset(&mut self, gnb: GnbHandle, reset: NgReset) {
-        let name = self.name(gnb);
+    fn refuse_update(&mut self, tnla: Tnla, cause: Cause, again: TimeToWait) {
+        let failure = RanConfigurationUpdateFailure { cause, time_to_wait: Some(again), diagnostics: None };
+        self.answer(tnla, failure.encode());
+    }
+
+    /// NG Reset by the gNB: shards close the connections, the gateway acknowledges (TS 38.413 8.7.4.2.2). It concerns connections over any
+    /// association of the gNB.
+    fn ng_reset(&mut self, tnla: Tnla, reset: NgReset) {
+        let Some(gnb) = self.gnb_of(tnla) else { return };
+        let name = self.name(tnla);
         self.event(Level::Info, format!("gNB {name} resets: {}", reset.cause));
         let connections = match reset.scope {
             ResetScope::NgInterface => {
@@ -144,7 +237,7 @@ impl N2Gateway {
                 Some(connections)
             }
         };
-        self.answer(gnb, NgResetAcknowledge { connections, diagnostics: None }.encode());
+        self.answer(tnla, NgResetAcknowledge { connections, diagnostics: None }.encode());
     }
 
     /// All connections of the gNB are closed, so none of its RAN-UE-NGAP-IDs is in use.
@@ -171,8 +264,8 @@ impl N2Gateway {
             let input = N2Input::Reset { gnb, ues: Some(ues) };
             self.out.push(N2GatewayEffect::ToShard { shard, input });
         }
-        if let Some(association) = self.associations.get_mut(&gnb) {
-            association.ran_ids.reset(&connections.iter().map(reset_ue).collect::<Vec<_>>());
+        if let Some(interface) = self.interfaces.get_mut(&gnb) {
+            interface.ran_ids.reset(&connections.iter().map(reset_ue).collect::<Vec<_>>());
         }
     }
 
@@ -181,13 +274,12 @@ impl N2Gateway {
     pub(super) fn taken_over(&mut self, shard: ShardId, owners: &OwnerMap, connections: &[MovedConnection]) {
         let own = BlockOwner { instance: self.config.instance, shard };
         let is_of_shard = |amf: AmfUeNgapId| owners.owner(amf.block()) == own;
-        let mut gnbs: Vec<_> = self.associations.keys().copied().collect();
-        gnbs.sort_unstable();
+        let gnbs: Vec<_> = self.interfaces.keys().copied().collect();
         for gnb in gnbs {
-            let Some(association) = self.associations.get_mut(&gnb) else { continue };
+            let Some(interface) = self.interfaces.get_mut(&gnb) else { continue };
             let of_gnb = connections.iter().filter(|(of, ..)| *of == gnb);
             let kept: BTreeMap<_, _> = of_gnb.map(|(_, amf, ran)| (*ran, *amf)).collect();
-            let (left, closed) = association.ran_ids.reconcile(shard, is_of_shard, &kept);
+            let (left, closed) = interface.ran_ids.reconcile(shard, is_of_shard, &kept);
             let left: Vec<_> = left.into_iter().map(|(amf, ran)| (amf, Some(ran))).collect();
             self.release_at_gnb(gnb, &left);
             if !closed.is_empty() {
@@ -211,68 +303,76 @@ impl N2Gateway {
             };
             let scope = ResetScope::Part(part.iter().map(named).collect());
             let cause = Cause::Misc(CauseMisc::unspecified);
-            self.answer(gnb, NgReset { cause, scope }.encode());
+            self.send_common(gnb, NgReset { cause, scope }.encode());
         }
     }
 
     /// An error in an interface management message: answered with the procedure's failure message
     /// if it has one (TS 38.413 10.3.4.2, 10.3.5), otherwise with ERROR INDICATION.
-    fn interface_error(&mut self, gnb: GnbHandle, error: NgapError) {
+    fn interface_error(&mut self, tnla: Tnla, error: NgapError) {
         let NgapError::AbstractSyntax {
             cause, response_diagnostics, procedure_code, initiating: true, ..
         } = &error
         else {
-            return self.report(gnb, Some(error));
+            return self.report(tnla, Some(error));
         };
         let diagnostics = Some((**response_diagnostics).clone());
         match *procedure_code {
             super::procedure::NG_SETUP => {
                 let failure = NgSetupFailure { cause: *cause, time_to_wait: None, diagnostics };
-                self.answer(gnb, failure.encode());
+                self.answer(tnla, failure.encode());
             }
             super::procedure::RAN_CONFIGURATION_UPDATE => {
                 let failure =
                     RanConfigurationUpdateFailure { cause: *cause, time_to_wait: None, diagnostics };
-                self.answer(gnb, failure.encode());
+                self.answer(tnla, failure.encode());
             }
-            _ => self.report(gnb, Some(error)),
+            _ => self.report(tnla, Some(error)),
         }
     }
 
     fn info(
         &self,
-        gnb: GnbHandle,
+        tnla: Tnla,
         who: &NodeName<'_>,
-        plmn: Plmn,
+        node: GlobalRanNodeId,
         supported: Vec<(Tai, Vec<Snssai>)>,
     ) -> GnbInfo {
-        let peer = self.associations.get(&gnb).map(|association| association.peer);
-        let host = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| share_of(peer.ip()));
+        let peer = self.associations.get(&tnla).map(|association| association.peer);
+        // A gNB with several addresses counts as one host, and as the same one when it returns with another of them first.
+        let listed = self.permitted_addresses(who.global_id).next();
+        let host = listed.or(peer.map(|peer| peer.ip())).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let name = if who.name.is_empty() { who.global_id.to_owned() } else { printable(who.name) };
         let peer = peer.map(|peer| peer.to_string()).unwrap_or_default();
-        GnbInfo { name, global_id: who.global_id.to_owned(), plmn, supported, peer, host }
+        GnbInfo { name, global_id: who.global_id.to_owned(), node, supported, peer, host: share_of(host) }
     }
 
     /// The gNB has no UEs.
     fn clear_ran_ids(&mut self, gnb: GnbHandle) {
-        if let Some(association) = self.associations.get_mut(&gnb) {
-            association.ran_ids.clear();
+        if let Some(interface) = self.interfaces.get_mut(&gnb) {
+            interface.ran_ids.clear();
         }
     }
 
-    pub(super) fn is_set_up(&self, gnb: GnbHandle) -> bool {
-        self.associations.get(&gnb).is_some_and(|association| association.setup.is_some())
-    }
-
-    fn remember(&mut self, gnb: GnbHandle, info: &Arc<GnbInfo>) {
-        if let Some(association) = self.associations.get_mut(&gnb) {
-            let before = association.setup.replace(Arc::clone(info));
-            if let Some(before) = before.filter(|before| before.global_id != info.global_id) {
-                self.by_global_id.remove(&before.global_id);
-            }
+    /// The gNB has other data, perhaps another Global RAN Node ID.
+    fn change_info(&mut self, gnb: GnbHandle, info: &Arc<GnbInfo>) {
+        let Some(interface) = self.interfaces.get_mut(&gnb) else { return };
+        let before = std::mem::replace(&mut interface.info, Arc::clone(info));
+        if before.global_id != info.global_id {
+            self.by_global_id.remove(&before.global_id);
             self.by_global_id.insert(info.global_id.clone(), gnb);
         }
     }
+
+    fn report_info(&mut self, gnb: GnbHandle, info: &Arc<GnbInfo>) {
+        self.send_to_all_shards(|| N2Input::GnbUp { gnb, info: Arc::clone(info) });
+    }
+}
+
+/// The gNB has as many associations as it may have.
+fn too_many() -> (Cause, String) {
+    let cause = Cause::Misc(CauseMisc::control_processing_overload);
+    (cause, format!("the gNB has {} associations already", super::tnla::MOST))
 }
 
 fn reset_ue(connection: &NgConnection) -> ResetUe {

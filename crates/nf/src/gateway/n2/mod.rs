@@ -16,11 +16,15 @@ mod interface;
 mod passage;
 mod ran_ids;
 mod setup;
+mod tnla;
 
 pub use admission::PermittedGnb;
+pub use pith_ngap::TnlAssociationUsage;
+pub use tnla::TnlEndpoint;
 
 use crate::kit::{
-    Allowance, Duration, Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input, ResetUe,
+    Allowance, Duration, Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input, ResetUe, Tnla,
+    TnlaBinding,
 };
 use admission::Admission;
 use bytes::Bytes;
@@ -37,6 +41,7 @@ use setup::PendingSetup;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use tnla::NgInterface;
 
 /// Payload protocol identifier of NGAP in SCTP (TS 38.412 7).
 pub const NGAP_PPID: u32 = 60;
@@ -85,6 +90,8 @@ pub struct N2Config {
     pub permitted_gnbs: Vec<PermittedGnb>,
     /// Maximum number of SCTP associations of one peer address.
     pub associations_per_address: usize,
+    /// The N2 endpoints of the AMF. gNBs learn of those to which they have no association; empty or one: there is no other.
+    pub endpoints: Vec<TnlEndpoint>,
     /// Maximum time that NG SETUP RESPONSE waits for the AMFs of the shards ([`N2Input::NgSetup`]); zero: it does not wait.
     pub setup_wait: Duration,
 }
@@ -96,16 +103,18 @@ pub enum N2GatewayInput {
     /// The SCTP association of a gNB is established.
     Up {
         /// The association; its number is never reused.
-        gnb: GnbHandle,
+        tnla: Tnla,
         /// The gNB's primary address.
         peer: SocketAddr,
+        /// The address of the AMF.
+        local: SocketAddr,
         /// Alternative addresses that a multi-homed gNB has listed; they are not verified.
         alternatives: Vec<IpAddr>,
     },
     /// A received message.
-    Message { gnb: GnbHandle, stream: u16, ppid: u32, pdu: Bytes },
+    Message { tnla: Tnla, stream: u16, ppid: u32, pdu: Bytes },
     /// An association ended.
-    Down { gnb: GnbHandle },
+    Down { tnla: Tnla },
     /// An effect of the AMF of a shard.
     Shard(N2Effect),
 }
@@ -115,11 +124,13 @@ pub enum N2GatewayInput {
 #[allow(missing_docs)]
 pub enum N2GatewayEffect {
     /// Send on an association.
-    Send { gnb: GnbHandle, stream: u16, pdu: Bytes },
+    Send { tnla: Tnla, stream: u16, pdu: Bytes },
     /// Deliver to the AMF of a shard.
     ToShard { shard: ShardId, input: N2Input },
     /// Close an association at once; the gateway has removed it already.
-    Close { gnb: GnbHandle },
+    Close { tnla: Tnla },
+    /// Shut an association down: what was sent is delivered first, then `Down` follows.
+    ShutDown { tnla: Tnla },
     /// An event for logs and metrics.
     Event(Event),
 }
@@ -128,15 +139,18 @@ pub enum N2GatewayEffect {
 #[derive(Debug)]
 struct Association {
     peer: SocketAddr,
+    local: SocketAddr,
     alternatives: Vec<IpAddr>,
     /// Deadline of NG Setup; `None` after it has succeeded.
     half_open_until: Option<Instant>,
     /// Messages received before NG Setup.
     early_messages: u32,
-    /// Data from NG Setup; `None` before it.
-    setup: Option<Arc<GnbInfo>>,
-    /// The shard of the connection of each RAN-UE-NGAP-ID.
-    ran_ids: RanIds,
+    /// The gNB to which it belongs, after NG Setup or RAN Configuration Update.
+    gnb: Option<GnbHandle>,
+    /// The gNB has set up another association since, and has sent nothing over this one: it may be broken.
+    is_doubtful: bool,
+    /// It is being shut down: messages without a binding take another one, if there is one.
+    is_leaving: bool,
     /// Interface management procedures that the gNB may still start, and since when.
     procedures: Allowance,
 }
@@ -145,8 +159,10 @@ struct Association {
 #[derive(Debug)]
 pub struct N2Gateway {
     config: N2Config,
-    associations: HashMap<GnbHandle, Association>,
-    /// The association of each Global RAN Node ID that has completed NG Setup.
+    associations: HashMap<Tnla, Association>,
+    /// The gNBs that have completed NG Setup.
+    interfaces: BTreeMap<GnbHandle, NgInterface>,
+    /// Their handles, by Global RAN Node ID.
     by_global_id: HashMap<String, GnbHandle>,
     /// NG Setups that wait for shards.
     setups: BTreeMap<GnbHandle, PendingSetup>,
@@ -171,6 +187,7 @@ impl N2Gateway {
         Self {
             config,
             associations: HashMap::new(),
+            interfaces: BTreeMap::new(),
             by_global_id: HashMap::new(),
             setups: BTreeMap::new(),
             admission: Admission::default(),
@@ -192,17 +209,19 @@ impl N2Gateway {
 
     /// gNBs that have completed NG Setup, with their handles.
     pub fn gnbs(&self) -> impl Iterator<Item = (GnbHandle, &Arc<GnbInfo>)> {
-        self.associations.iter().filter_map(|(gnb, association)| Some((*gnb, association.setup.as_ref()?)))
+        self.interfaces.iter().map(|(gnb, interface)| (*gnb, &interface.info))
     }
 
     /// Handles one input and returns the effects.
     pub fn handle(&mut self, input: N2GatewayInput) -> std::vec::Drain<'_, N2GatewayEffect> {
         match input {
-            N2GatewayInput::Up { gnb, peer, alternatives } => self.associated(gnb, peer, alternatives),
-            N2GatewayInput::Message { gnb, stream, ppid, pdu } => self.message(gnb, stream, ppid, pdu),
-            N2GatewayInput::Down { gnb } => self.down(gnb),
-            N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => {
-                self.send_of_shard(gnb, stream, pdu)
+            N2GatewayInput::Up { tnla, peer, local, alternatives } => {
+                self.associated(tnla, (peer, local), alternatives);
+            }
+            N2GatewayInput::Message { tnla, stream, ppid, pdu } => self.message(tnla, stream, ppid, &pdu),
+            N2GatewayInput::Down { tnla } => self.down(tnla),
+            N2GatewayInput::Shard(N2Effect::Send { gnb, binding, pdu }) => {
+                self.send_of_shard(gnb, binding, pdu);
             }
             N2GatewayInput::Shard(N2Effect::TakenOver { shard, owners, connections }) => {
                 self.release_all_of(shard, &owners);
@@ -211,12 +230,15 @@ impl N2Gateway {
             N2GatewayInput::Shard(N2Effect::Instances(instances)) => self.elsewhere.instances = instances,
             N2GatewayInput::Shard(N2Effect::Passage(passage)) => self.passage(passage),
             N2GatewayInput::Shard(N2Effect::Left { gnb, ran_id, amf_id }) => {
-                if let Some(association) = self.associations.get_mut(&gnb) {
-                    association.ran_ids.leave(ran_id, amf_id);
+                if let Some(interface) = self.interfaces.get_mut(&gnb) {
+                    interface.ran_ids.leave(ran_id, amf_id);
                 }
             }
             N2GatewayInput::Shard(N2Effect::Reset { gnb }) => self.begin_reset(gnb),
             N2GatewayInput::Shard(N2Effect::Capacity(capacity)) => self.set_capacity(capacity),
+            N2GatewayInput::Shard(N2Effect::Endpoint { address, weight }) => {
+                self.change_endpoint(address, weight);
+            }
             N2GatewayInput::Shard(N2Effect::SetUp { shard, gnb, connections }) => {
                 self.shard_is_set_up(shard, gnb, connections);
             }
@@ -224,31 +246,32 @@ impl N2Gateway {
         self.out.drain(..)
     }
 
-    fn message(&mut self, gnb: GnbHandle, stream: u16, ppid: u32, pdu: Bytes) {
-        let Some(association) = self.associations.get(&gnb) else { return };
-        let (peer, is_set_up) = (association.peer, association.setup.is_some());
-        if !is_set_up && !self.count_early_message(gnb) {
+    fn message(&mut self, tnla: Tnla, stream: u16, ppid: u32, pdu: &Bytes) {
+        let Some(association) = self.associations.get_mut(&tnla) else { return };
+        association.is_doubtful = false;
+        let (peer, gnb) = (association.peer, association.gnb);
+        if gnb.is_none() && !self.count_early_message(tnla) {
             return;
         }
         if ppid != NGAP_PPID && ppid != 0 {
-            return self.warn(gnb, || {
+            return self.warn(tnla, || {
                 format!("gNB {peer}: a message with payload protocol {ppid}, which is not NGAP")
             });
         }
-        let Some(peeked) = peek(&pdu) else { return self.not_ngap(gnb) };
+        let Some(peeked) = peek(pdu) else { return self.not_ngap(tnla) };
         if peeked.procedure_code != procedure::NG_SETUP {
-            self.release_held(gnb);
+            self.release_held(tnla);
         }
-        match (peeked.procedure_code, peeked.class) {
+        match (peeked.procedure_code, gnb) {
             // RAN CONFIGURATION UPDATE is answered with its own failure message.
             (procedure::NG_SETUP | procedure::RAN_CONFIGURATION_UPDATE, _) => {
-                self.interface_management(gnb, &pdu)
+                self.interface_management(tnla, pdu);
             }
-            // NG Setup is the first procedure on an association (TS 38.413 8.7.1.1).
-            _ if !is_set_up => {
+            // They are the first procedures on an association (TS 38.413 8.7.1.1, 8.7.2.2).
+            (_, None) => {
                 let cause = CauseProtocol::message_not_compatible_with_receiver_state;
                 self.error_indication(
-                    gnb,
+                    tnla,
                     peeked.amf_ue_ngap_id,
                     peeked.ran_ue_ngap_id,
                     Cause::Protocol(cause),
@@ -259,41 +282,52 @@ impl N2Gateway {
                 | procedure::AMF_CONFIGURATION_UPDATE
                 | procedure::UPLINK_RAN_CONFIGURATION_TRANSFER,
                 _,
-            ) => self.interface_management(gnb, &pdu),
-            (procedure::INITIAL_UE_MESSAGE, Class::Initiating) => {
-                let block = self.temporary_identity(&peeked).map(|s_tmsi| s_tmsi.tmsi.block());
-                if block.is_some_and(|block| self.hold(block, gnb, stream, &pdu)) {
-                    return;
-                }
-                if block.is_some_and(|block| self.wait_for_owner(block, gnb, stream, &pdu)) {
-                    return;
-                }
-                self.begin_connection(gnb, stream, &pdu, &peeked);
-            }
-            _ => self.ue_associated(gnb, stream, &peeked, &pdu),
+            ) => self.interface_management(tnla, pdu),
+            (_, Some(gnb)) => self.route(gnb, TnlaBinding { tnla: Some(tnla), stream }, pdu),
         }
     }
 
+    /// Routes a message of a UE. The association that it arrived on may have ended while it was held.
+    fn route(&mut self, gnb: GnbHandle, binding: TnlaBinding, pdu: &Bytes) {
+        let Some(peeked) = peek(pdu) else { return };
+        if !self.interfaces.contains_key(&gnb) {
+            return;
+        }
+        if (peeked.procedure_code, peeked.class) != (procedure::INITIAL_UE_MESSAGE, Class::Initiating) {
+            return self.ue_associated(gnb, binding, &peeked, pdu);
+        }
+        let block = self.temporary_identity(&peeked).map(|s_tmsi| s_tmsi.tmsi.block());
+        if block.is_some_and(|block| self.hold(block, gnb, binding, pdu)) {
+            return;
+        }
+        if block.is_some_and(|block| self.wait_for_owner(block, gnb, binding, pdu)) {
+            return;
+        }
+        self.begin_connection(gnb, binding, pdu, &peeked);
+    }
+
     /// A message with an AMF-UE-NGAP-ID is routed to the shard that owns the id's block.
-    fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek<'_>, pdu: &Bytes) {
+    fn ue_associated(&mut self, gnb: GnbHandle, binding: TnlaBinding, peeked: &Peek<'_>, pdu: &Bytes) {
         let owner = peeked.amf_ue_ngap_id.and_then(|id| Some((id, self.shard_of(id.block())?)));
         match (owner, peeked.amf_ue_ngap_id) {
-            (Some((id, _)), _) if self.hold(id.block(), gnb, stream, pdu) => {}
+            (Some((id, _)), _) if self.hold(id.block(), gnb, binding, pdu) => {}
             (Some((id, shard)), _) => {
                 if begins_connection(peeked) {
                     self.end_earlier_connection(gnb, peeked.ran_ue_ngap_id, shard);
                 }
                 self.note_ids(gnb, peeked, (id, shard));
-                self.hand_to_shard(shard, gnb, stream, pdu.clone());
+                self.hand_to_shard(shard, gnb, binding, pdu.clone());
             }
             (None, Some(id)) if peeked.procedure_code != procedure::ERROR_INDICATION => {
                 let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
-                self.error_indication(gnb, Some(id), peeked.ran_ue_ngap_id, cause);
+                if let Some(tnla) = self.association_of(gnb, binding) {
+                    self.error_indication(tnla, Some(id), peeked.ran_ue_ngap_id, cause);
+                }
             }
             (None, None) if peeked.procedure_code == procedure::ERROR_INDICATION => {
-                self.error_indication_by_ran_id(gnb, stream, peeked.ran_ue_ngap_id, pdu);
+                self.error_indication_by_ran_id(gnb, binding, peeked.ran_ue_ngap_id, pdu);
             }
-            _ => self.without_ue(gnb, pdu),
+            _ => self.without_ue(gnb, binding, pdu),
         }
     }
 
@@ -302,17 +336,17 @@ impl N2Gateway {
     fn error_indication_by_ran_id(
         &mut self,
         gnb: GnbHandle,
-        stream: u16,
+        binding: TnlaBinding,
         ran_id: Option<RanUeNgapId>,
         pdu: &Bytes,
     ) {
         for shard in self.shards_that_may_have(gnb, ran_id) {
-            if self.hold_of_shard(shard, gnb, stream, pdu) {
+            if self.hold_of_shard(shard, gnb, binding, pdu) {
                 return;
             }
-            self.hand_to_shard(shard, gnb, stream, pdu.clone());
+            self.hand_to_shard(shard, gnb, binding, pdu.clone());
         }
-        self.without_ue(gnb, pdu);
+        self.without_ue(gnb, binding, pdu);
     }
 
     /// A gNB reuses a RAN-UE-NGAP-ID only when the id is no longer in use: the earlier
@@ -328,28 +362,27 @@ impl N2Gateway {
                 self.out.push(N2GatewayEffect::ToShard { shard, input });
             }
         }
-        if let Some(association) = self.associations.get_mut(&gnb) {
-            association.ran_ids.assign(ran, new);
+        if let Some(interface) = self.interfaces.get_mut(&gnb) {
+            interface.ran_ids.assign(ran, new);
         }
     }
 
     /// Notes the ids of a connection; after UE CONTEXT RELEASE COMPLETE the RAN-UE-NGAP-ID is free.
     fn note_ids(&mut self, gnb: GnbHandle, peeked: &Peek<'_>, (amf_id, shard): (AmfUeNgapId, ShardId)) {
-        let (Some(ran_id), Some(association)) = (peeked.ran_ue_ngap_id, self.associations.get_mut(&gnb))
-        else {
+        let (Some(ran_id), Some(interface)) = (peeked.ran_ue_ngap_id, self.interfaces.get_mut(&gnb)) else {
             return;
         };
         if (peeked.procedure_code, peeked.class) == (procedure::UE_CONTEXT_RELEASE, Class::Successful) {
-            association.ran_ids.release(ran_id, (amf_id, shard));
+            interface.ran_ids.release(ran_id, (amf_id, shard));
         } else {
-            association.ran_ids.note_amf_id(ran_id, (amf_id, shard));
+            interface.ran_ids.note_amf_id(ran_id, (amf_id, shard));
         }
     }
 
     /// The shards that may have a connection of that RAN-UE-NGAP-ID: at most one, unless the gNB
     /// uses more ids than the gateway records.
     fn shards_that_may_have(&self, gnb: GnbHandle, ran_id: Option<RanUeNgapId>) -> Vec<ShardId> {
-        let ran_ids = self.associations.get(&gnb).map(|association| &association.ran_ids);
+        let ran_ids = self.interfaces.get(&gnb).map(|interface| &interface.ran_ids);
         match ran_ids.zip(ran_id).map(|(ran_ids, ran_id)| ran_ids.find(ran_id)) {
             Some(ConnectionShard::Shard(shard)) => vec![shard],
             Some(ConnectionShard::AnyShard) => (0..self.config.shards).map(ShardId).collect(),
@@ -358,19 +391,20 @@ impl N2Gateway {
     }
 
     /// A message without a UE id of this AMF: decoding determines the error to report.
-    fn without_ue(&mut self, gnb: GnbHandle, pdu: &Bytes) {
+    fn without_ue(&mut self, gnb: GnbHandle, binding: TnlaBinding, pdu: &Bytes) {
+        let Some(tnla) = self.association_of(gnb, binding) else { return };
         match Message::decode(pdu) {
             Ok(Message::ErrorIndication(indication)) => {
                 let cause = indication.cause.map_or_else(|| "no cause".to_owned(), |cause| cause.to_string());
-                let name = self.name(gnb);
-                self.warn(gnb, || format!("gNB {name} reports an error: {cause}"));
+                let name = self.name(tnla);
+                self.warn(tnla, || format!("gNB {name} reports an error: {cause}"));
             }
             Ok(Message::Other(other)) if !other.reject => {}
             Ok(_) => {
                 let error = pith_ngap::unknown_procedure(pdu);
-                self.report(gnb, error);
+                self.report(tnla, error);
             }
-            Err(error) => self.report(gnb, Some(error)),
+            Err(error) => self.report(tnla, Some(error)),
         }
     }
 
@@ -430,23 +464,26 @@ impl N2Gateway {
         (shard.0 < self.config.shards).then_some(shard)
     }
 
-    fn down(&mut self, gnb: GnbHandle) {
-        let Some(association) = self.forget(gnb) else { return };
-        self.forget_elsewhere(gnb);
-        if let Some(info) = association.setup {
-            self.event(Level::Warn, format!("gNB {} ({}) is gone", info.name, association.peer));
-            self.send_to_all_shards(|| N2Input::GnbDown { gnb });
+    fn down(&mut self, tnla: Tnla) {
+        let Some((association, last_of)) = self.forget(tnla) else { return };
+        let (Some(gnb), peer) = (association.gnb, association.peer) else { return };
+        match last_of {
+            Some(info) => {
+                self.event(Level::Warn, format!("gNB {} ({peer}) is gone", info.name));
+                self.send_to_all_shards(|| N2Input::GnbDown { gnb });
+            }
+            None => {
+                let name = self.name_of(gnb);
+                self.event(
+                    Level::Warn,
+                    format!("gNB {name} has lost the association with {peer}, and has others"),
+                );
+            }
         }
     }
 
-    fn send(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
-        if self.associations.contains_key(&gnb) {
-            self.out.push(N2GatewayEffect::Send { gnb, stream, pdu });
-        }
-    }
-
-    fn hand_to_shard(&mut self, shard: ShardId, gnb: GnbHandle, stream: u16, pdu: Bytes) {
-        self.out.push(N2GatewayEffect::ToShard { shard, input: N2Input::Pdu { gnb, stream, pdu } });
+    fn hand_to_shard(&mut self, shard: ShardId, gnb: GnbHandle, binding: TnlaBinding, pdu: Bytes) {
+        self.out.push(N2GatewayEffect::ToShard { shard, input: N2Input::Pdu { gnb, binding, pdu } });
     }
 
     fn send_to_all_shards(&mut self, make: impl Fn() -> N2Input) {
@@ -458,23 +495,34 @@ impl N2Gateway {
         }
     }
 
-    fn answer(&mut self, gnb: GnbHandle, pdu: Result<Vec<u8>, EncodeError>) {
+    /// Sends a message of interface management to a gNB, over one of its associations.
+    fn send_common(&mut self, gnb: GnbHandle, pdu: Result<Vec<u8>, EncodeError>) {
+        if let Some(tnla) = self.association_of(gnb, TnlaBinding::unbound(NON_UE_STREAM)) {
+            self.answer(tnla, pdu);
+        }
+    }
+
+    /// Answers over the association of the message.
+    fn answer(&mut self, tnla: Tnla, pdu: Result<Vec<u8>, EncodeError>) {
         match pdu {
-            Ok(pdu) => self.send(gnb, NON_UE_STREAM, pdu.into()),
+            Ok(pdu) if self.associations.contains_key(&tnla) => {
+                self.out.push(N2GatewayEffect::Send { tnla, stream: NON_UE_STREAM, pdu: pdu.into() });
+            }
+            Ok(_) => {}
             Err(error) => self.event(Level::Error, error.to_string()),
         }
     }
 
     /// ERROR INDICATION for octets that are not a PDU (TS 38.413 10.2).
-    fn not_ngap(&mut self, gnb: GnbHandle) {
-        let name = self.name(gnb);
-        self.warn(gnb, || format!("gNB {name} sent octets that are not an NGAP PDU"));
-        self.error_indication(gnb, None, None, Cause::Protocol(CauseProtocol::transfer_syntax_error));
+    fn not_ngap(&mut self, tnla: Tnla) {
+        let name = self.name(tnla);
+        self.warn(tnla, || format!("gNB {name} sent octets that are not an NGAP PDU"));
+        self.error_indication(tnla, None, None, Cause::Protocol(CauseProtocol::transfer_syntax_error));
     }
 
     fn error_indication(
         &mut self,
-        gnb: GnbHandle,
+        tnla: Tnla,
         amf_ue_ngap_id: Option<AmfUeNgapId>,
         ran_ue_ngap_id: Option<RanUeNgapId>,
         cause: Cause,
@@ -486,14 +534,14 @@ impl N2Gateway {
             diagnostics: None,
             s_tmsi: None,
         };
-        self.answer(gnb, indication.encode());
+        self.answer(tnla, indication.encode());
     }
 
     /// ERROR INDICATION with the diagnostics (TS 38.413 10.3).
-    fn report(&mut self, gnb: GnbHandle, error: Option<NgapError>) {
+    fn report(&mut self, tnla: Tnla, error: Option<NgapError>) {
         let Some(error) = error else { return };
-        let name = self.name(gnb);
-        self.warn(gnb, || format!("gNB {name}: {error}"));
+        let name = self.name(tnla);
+        self.warn(tnla, || format!("gNB {name}: {error}"));
         let indication = ErrorIndication {
             amf_ue_ngap_id: None,
             ran_ue_ngap_id: None,
@@ -501,12 +549,17 @@ impl N2Gateway {
             diagnostics: error.diagnostics(),
             s_tmsi: None,
         };
-        self.answer(gnb, indication.encode());
+        self.answer(tnla, indication.encode());
     }
 
-    fn name(&self, gnb: GnbHandle) -> String {
-        let Some(association) = self.associations.get(&gnb) else { return String::new() };
-        association.setup.as_ref().map_or_else(|| association.peer.to_string(), |info| info.name.clone())
+    /// The name of the association's gNB, or its address.
+    fn name(&self, tnla: Tnla) -> String {
+        let Some(association) = self.associations.get(&tnla) else { return String::new() };
+        association.gnb.map_or_else(|| association.peer.to_string(), |gnb| self.name_of(gnb))
+    }
+
+    fn name_of(&self, gnb: GnbHandle) -> String {
+        self.interfaces.get(&gnb).map(|interface| interface.info.name.clone()).unwrap_or_default()
     }
 
     fn event(&mut self, level: Level, text: String) {
@@ -529,3 +582,6 @@ mod tests;
 
 #[cfg(test)]
 mod initiated_tests;
+
+#[cfg(test)]
+mod tnla_tests;

@@ -10,7 +10,7 @@
 //! gets them once more, limited to the connections of the block.
 
 use super::{N2Gateway, N2GatewayEffect};
-use crate::kit::{GnbHandle, MovedConnection, N2Input, Passage, ResetUe};
+use crate::kit::{GnbHandle, MovedConnection, N2Input, Passage, ResetUe, TnlaBinding};
 use bytes::Bytes;
 use pith_types::{BlockId, BlockMove, BlockOwner, OwnerMap, ShardId};
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub(super) struct HeldBlock {
     block: BlockId,
     /// Its owner so far.
     shard: ShardId,
-    waiting: VecDeque<(GnbHandle, u16, Bytes)>,
+    waiting: VecDeque<(GnbHandle, TnlaBinding, Bytes)>,
     octets: usize,
     /// Connections that ended: all of that gNB, or those named.
     resets: Vec<(GnbHandle, Option<Vec<ResetUe>>)>,
@@ -63,8 +63,8 @@ impl N2Gateway {
         }
         let shard = change.to.shard;
         for (gnb, amf, ran) in connections {
-            if let Some(association) = self.associations.get_mut(gnb) {
-                association.ran_ids.move_to(*ran, (*amf, shard));
+            if let Some(interface) = self.interfaces.get_mut(gnb) {
+                interface.ran_ids.move_to(*ran, (*amf, shard));
             }
         }
         self.resume_elsewhere(change.block);
@@ -90,9 +90,9 @@ impl N2Gateway {
         Some(self.held.remove(at))
     }
 
-    fn route_again(&mut self, waiting: VecDeque<(GnbHandle, u16, Bytes)>) {
-        for (gnb, stream, pdu) in waiting {
-            self.message(gnb, stream, super::NGAP_PPID, pdu);
+    fn route_again(&mut self, waiting: VecDeque<(GnbHandle, TnlaBinding, Bytes)>) {
+        for (gnb, binding, pdu) in waiting {
+            self.route(gnb, binding, &pdu);
         }
     }
 
@@ -108,11 +108,11 @@ impl N2Gateway {
     }
 
     /// Keeps a message for a block that is being passed; returns whether it did.
-    pub(super) fn hold(&mut self, block: BlockId, gnb: GnbHandle, stream: u16, pdu: &Bytes) -> bool {
+    pub(super) fn hold(&mut self, block: BlockId, gnb: GnbHandle, binding: TnlaBinding, pdu: &Bytes) -> bool {
         let Some(held) = self.held.iter_mut().find(|held| held.block == block) else { return false };
         if held.waiting.len() < 2 * MOST_WAITING && held.octets < 2 * MOST_OCTETS {
             held.octets += pdu.len();
-            held.waiting.push_back((gnb, stream, pdu.clone()));
+            held.waiting.push_back((gnb, binding, pdu.clone()));
         }
         let is_full = held.waiting.len() > MOST_WAITING || held.octets > MOST_OCTETS;
         if is_full && !std::mem::replace(&mut held.is_given_up, true) {
@@ -123,9 +123,15 @@ impl N2Gateway {
     }
 
     /// As `hold`, for a message that names a connection of that shard only by its RAN-UE-NGAP-ID.
-    pub(super) fn hold_of_shard(&mut self, shard: ShardId, gnb: GnbHandle, stream: u16, pdu: &Bytes) -> bool {
+    pub(super) fn hold_of_shard(
+        &mut self,
+        shard: ShardId,
+        gnb: GnbHandle,
+        binding: TnlaBinding,
+        pdu: &Bytes,
+    ) -> bool {
         let block = self.held.iter().find(|held| held.shard == shard).map(|held| held.block);
-        block.is_some_and(|block| self.hold(block, gnb, stream, pdu))
+        block.is_some_and(|block| self.hold(block, gnb, binding, pdu))
     }
 
     /// Connections end, of a shard or of all.

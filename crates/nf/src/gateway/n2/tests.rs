@@ -8,13 +8,19 @@ use pith_ngap::{
 };
 use pith_types::{FiveGTmsi, NrCellIdentity, Tac};
 
+/// A gNB, and the number of its first association.
 pub(super) const GNB: GnbHandle = GnbHandle(7);
 
-fn plmn() -> Plmn {
+/// The AMF's end of associations.
+pub(super) fn local() -> SocketAddr {
+    "10.0.0.5:38412".parse().unwrap()
+}
+
+pub(super) fn plmn() -> Plmn {
     "999/70".parse().unwrap()
 }
 
-fn gateway() -> N2Gateway {
+pub(super) fn gateway() -> N2Gateway {
     let slice = Snssai::of_sst(1);
     let tai = Tai { plmn_id: plmn(), tac: Tac::new(1) };
     let mut gateway = N2Gateway::new(N2Config {
@@ -28,22 +34,25 @@ fn gateway() -> N2Gateway {
         shards: 2,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+        endpoints: Vec::new(),
         setup_wait: Duration::ZERO,
     });
     up(&mut gateway, GNB, "10.0.0.2:38412");
     gateway
 }
 
-fn up(gateway: &mut N2Gateway, gnb: GnbHandle, peer: &str) -> Vec<N2GatewayEffect> {
+pub(super) fn up(gateway: &mut N2Gateway, gnb: GnbHandle, peer: &str) -> Vec<N2GatewayEffect> {
     let peer = peer.parse().unwrap();
-    gateway.handle(N2GatewayInput::Up { gnb, peer, alternatives: Vec::new() }).collect()
+    gateway
+        .handle(N2GatewayInput::Up { tnla: Tnla(gnb.0), peer, local: local(), alternatives: Vec::new() })
+        .collect()
 }
 
-fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
+pub(super) fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
     setup_request_with(plmn, tac, sst, None)
 }
 
-fn setup_request_with(
+pub(super) fn setup_request_with(
     plmn: &str,
     tac: u32,
     sst: u8,
@@ -68,8 +77,8 @@ pub(super) fn receive(gateway: &mut N2Gateway, pdu: Vec<u8>) -> Vec<N2GatewayEff
     receive_from(gateway, GNB, pdu)
 }
 
-fn receive_from(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> Vec<N2GatewayEffect> {
-    let input = N2GatewayInput::Message { gnb, stream: 3, ppid: NGAP_PPID, pdu: pdu.into() };
+pub(super) fn receive_from(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> Vec<N2GatewayEffect> {
+    let input = N2GatewayInput::Message { tnla: Tnla(gnb.0), stream: 3, ppid: NGAP_PPID, pdu: pdu.into() };
     gateway.handle(input).filter(|effect| !matches!(effect, N2GatewayEffect::Event(_))).collect()
 }
 
@@ -96,7 +105,7 @@ pub(super) fn set_up_other(gateway: &mut N2Gateway) -> GnbHandle {
 }
 
 /// The one message that is sent to the gNB.
-fn answer(effects: &[N2GatewayEffect]) -> Message {
+pub(super) fn answer(effects: &[N2GatewayEffect]) -> Message {
     let sent = effects.iter().filter_map(|effect| match effect {
         N2GatewayEffect::Send { stream: 0, pdu, .. } => Some(Message::decode(pdu).unwrap()),
         _ => None,
@@ -121,7 +130,7 @@ pub(super) fn initial(s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
     initial_with(1, vec![0x7e], s_tmsi)
 }
 
-fn initial_with(ran: u32, nas_pdu: Vec<u8>, s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
+pub(super) fn initial_with(ran: u32, nas_pdu: Vec<u8>, s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
     let tai = Tai { plmn_id: plmn(), tac: Tac::new(1) };
     pith_ngap::InitialUeMessage {
         ran_ue_ngap_id: RanUeNgapId(ran),
@@ -168,7 +177,7 @@ fn ng_setup_fails_without_common_network_area_or_slice() {
 
 /// How many RAN-UE-NGAP-IDs of the gNB are recorded.
 fn ran_ids(gateway: &N2Gateway) -> usize {
-    gateway.associations[&GNB].ran_ids.len()
+    gateway.interfaces[&GNB].ran_ids.len()
 }
 
 #[test]
@@ -200,21 +209,22 @@ fn ng_setup_on_a_new_association_ends_the_gnbs_earlier_one() {
     let anew = GnbHandle(8);
     up(&mut gateway, anew, "10.0.0.2:40000");
     let pdu = setup_request("999/70", 1, 1).into();
-    let effects: Vec<_> =
-        gateway.handle(N2GatewayInput::Message { gnb: anew, stream: 0, ppid: NGAP_PPID, pdu }).collect();
+    let effects: Vec<_> = gateway
+        .handle(N2GatewayInput::Message { tnla: Tnla(anew.0), stream: 0, ppid: NGAP_PPID, pdu })
+        .collect();
     let down = |effect: &&N2GatewayEffect| {
         matches!(effect, N2GatewayEffect::ToShard { input: N2Input::GnbDown { gnb: GNB }, .. })
     };
     assert_eq!(effects.iter().filter(down).count(), 2);
     assert_eq!(gateway.gnbs().map(|(gnb, _)| gnb).collect::<Vec<_>>(), [anew]);
-    assert!(effects.contains(&N2GatewayEffect::Close { gnb: GNB }));
+    assert!(effects.contains(&N2GatewayEffect::Close { tnla: Tnla(GNB.0) }));
     assert_eq!(receive(&mut gateway, initial(None)), [], "the earlier association is over");
-    assert_eq!(gateway.handle(N2GatewayInput::Down { gnb: GNB }).count(), 0, "it was told already");
+    assert_eq!(gateway.handle(N2GatewayInput::Down { tnla: Tnla(GNB.0) }).count(), 0, "it was told already");
 }
 
 /// The cause of the NG SETUP FAILURE, and the operator's log line.
-fn refusal(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> (Cause, String) {
-    let input = N2GatewayInput::Message { gnb, stream: 0, ppid: NGAP_PPID, pdu: pdu.into() };
+pub(super) fn refusal(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> (Cause, String) {
+    let input = N2GatewayInput::Message { tnla: Tnla(gnb.0), stream: 0, ppid: NGAP_PPID, pdu: pdu.into() };
     let effects: Vec<_> = gateway.handle(input).collect();
     let text = effects.iter().find_map(|effect| match effect {
         N2GatewayEffect::Event(event) => Some(event.text.clone()),
@@ -238,7 +248,7 @@ fn a_gnb_id_in_use_is_refused_from_another_address() {
     let id = AmfUeNgapId::new(block(0), 5).value();
     assert_eq!(shards_of(&receive(&mut gateway, uplink(id))), [0], "its UEs are still served");
 
-    gateway.handle(N2GatewayInput::Down { gnb: GNB });
+    gateway.handle(N2GatewayInput::Down { tnla: Tnla(GNB.0) });
     let effects = receive_from(&mut gateway, thief, setup_request("999/70", 1, 1));
     assert!(matches!(answer(&effects), Message::NgSetupResponse(_)), "the ID is free");
 }
@@ -251,10 +261,15 @@ fn a_gnb_may_reconnect_from_its_alternative_address_but_not_claim_a_foreign_one(
     let mut gateway = gateway();
     let peer = "10.0.1.2:38412".parse().unwrap();
     let alternatives = addresses(&["10.0.2.2"]);
-    gateway.handle(N2GatewayInput::Up { gnb: one, peer, alternatives });
+    gateway.handle(N2GatewayInput::Up { tnla: Tnla(one.0), peer, local: local(), alternatives });
     receive_from(&mut gateway, one, request());
     let peer = "10.0.0.66:38412".parse().unwrap();
-    gateway.handle(N2GatewayInput::Up { gnb: other, peer, alternatives: addresses(&["10.0.1.2"]) });
+    gateway.handle(N2GatewayInput::Up {
+        tnla: Tnla(other.0),
+        peer,
+        local: local(),
+        alternatives: addresses(&["10.0.1.2"]),
+    });
     refusal(&mut gateway, other, request());
     up(&mut gateway, GnbHandle(10), "10.0.2.2:38412");
     let effects = receive_from(&mut gateway, GnbHandle(10), request());
@@ -278,7 +293,8 @@ fn with_a_list_only_permitted_gnbs_connect() {
     assert!(matches!(answer(&effects), Message::NgSetupResponse(_)));
     let stranger = GnbHandle(9);
     assert!(
-        up(&mut gateway, stranger, "10.0.0.66:38412").contains(&N2GatewayEffect::Close { gnb: stranger })
+        up(&mut gateway, stranger, "10.0.0.66:38412")
+            .contains(&N2GatewayEffect::Close { tnla: Tnla(stranger.0) })
     );
 }
 
@@ -294,7 +310,7 @@ fn associations_of_one_address_are_limited_and_other_addresses_connect() {
         (100..106).map(|gnb| is_closed(up(&mut gateway, GnbHandle(gnb), &peer(gnb)))).collect();
     assert_eq!(closed, [false, false, false, true, true, true]);
     assert!(!is_closed(up(&mut gateway, GnbHandle(8), "10.0.0.67:38412")), "another address");
-    gateway.handle(N2GatewayInput::Down { gnb: GnbHandle(100) });
+    gateway.handle(N2GatewayInput::Down { tnla: Tnla(GnbHandle(100).0) });
     assert!(!is_closed(up(&mut gateway, GnbHandle(106), &peer(106))), "its share has room again");
     let v6 = |host: u64| format!("[2001:db8::{host:x}]:38412");
     let closed: Vec<bool> =
@@ -313,7 +329,7 @@ fn only_an_association_without_ng_setup_times_out() {
     assert_eq!(gateway.next_deadline(), Some(seconds(160)));
     assert_eq!(gateway.advance(seconds(159)).count(), 0);
     let effects: Vec<_> = gateway.advance(seconds(160)).collect();
-    assert!(effects.contains(&N2GatewayEffect::Close { gnb: silent }), "{effects:?}");
+    assert!(effects.contains(&N2GatewayEffect::Close { tnla: Tnla(silent.0) }), "{effects:?}");
     assert_eq!(gateway.next_deadline(), None);
     assert_eq!(gateway.gnbs().count(), 1);
 }
@@ -325,7 +341,7 @@ fn a_peer_with_too_many_messages_before_ng_setup_is_disconnected() {
     let effects: Vec<_> = answered.flatten().collect();
     let sent = effects.iter().filter(|effect| matches!(effect, N2GatewayEffect::Send { .. })).count();
     assert_eq!(sent, 16);
-    assert!(effects.contains(&N2GatewayEffect::Close { gnb: GNB }));
+    assert!(effects.contains(&N2GatewayEffect::Close { tnla: Tnla(GNB.0) }));
 }
 
 #[test]
@@ -339,7 +355,7 @@ fn warnings_about_one_address_are_limited_across_reconnects() {
             let mut effects = up(gateway, gnb, peer);
             for _ in 0..20 {
                 let pdu = Bytes::from_static(&[0xff; 9]);
-                let input = N2GatewayInput::Message { gnb, stream: 0, ppid: NGAP_PPID, pdu };
+                let input = N2GatewayInput::Message { tnla: Tnla(gnb.0), stream: 0, ppid: NGAP_PPID, pdu };
                 effects.extend(gateway.handle(input));
             }
             warnings.extend(effects.into_iter().filter_map(|effect| match effect {
@@ -488,9 +504,9 @@ fn a_partial_reset_reaches_the_owners_and_is_acknowledged() {
 #[test]
 fn a_lost_gnb_is_reported_to_every_shard_and_gets_no_messages() {
     let mut gateway = set_up();
-    let effects: Vec<_> = gateway.handle(N2GatewayInput::Down { gnb: GNB }).collect();
+    let effects: Vec<_> = gateway.handle(N2GatewayInput::Down { tnla: Tnla(GNB.0) }).collect();
     assert_eq!(shards_of(&effects), [0, 1]);
-    let send = N2Effect::Send { gnb: GNB, stream: 1, pdu: Bytes::new() };
+    let send = N2Effect::Send { gnb: GNB, binding: TnlaBinding::unbound(1), pdu: Bytes::new() };
     assert_eq!(gateway.handle(N2GatewayInput::Shard(send)).count(), 0);
 }
 
@@ -518,7 +534,7 @@ fn malformed_ngap_gets_an_error_indication() {
 #[test]
 fn other_payload_protocols_are_ignored() {
     let pdu = setup_request("999/70", 1, 1).into();
-    let input = N2GatewayInput::Message { gnb: GNB, stream: 0, ppid: 18, pdu };
+    let input = N2GatewayInput::Message { tnla: Tnla(GNB.0), stream: 0, ppid: 18, pdu };
     let mut gateway = gateway();
     let effects: Vec<_> = gateway.handle(input).collect();
     assert!(matches!(effects.as_slice(), [N2GatewayEffect::Event(_)]));
@@ -649,7 +665,7 @@ fn gnbs_in_one_ipv6_network_are_on_one_host() {
             N2GatewayEffect::ToShard { input: N2Input::GnbUp { info, .. }, .. } => Some(info.host),
             _ => None,
         }));
-        gateway.handle(N2GatewayInput::Down { gnb });
+        gateway.handle(N2GatewayInput::Down { tnla: Tnla(gnb.0) });
     }
     assert_eq!(seen.len(), 4);
     assert!(seen[1] == seen[2] && seen[0] != seen[1] && seen[2] != seen[3], "{seen:?}");
@@ -661,13 +677,13 @@ fn after_a_panic_of_a_shard_the_gnb_releases_what_the_shard_does_not_have() {
     let ids = |connection| AmfUeNgapId::new(block(0), connection);
     let shown = |gateway: &mut N2Gateway, ran: u32, connection: u32| {
         receive(gateway, initial_with(ran, Vec::new(), None));
-        let association = gateway.associations.get_mut(&GNB).unwrap();
+        let association = gateway.interfaces.get_mut(&GNB).unwrap();
         association.ran_ids.assign(RanUeNgapId(ran), ShardId(0));
         association.ran_ids.note_amf_id(RanUeNgapId(ran), (ids(connection), ShardId(0)));
     };
     (1..=3).for_each(|ue| shown(&mut gateway, ue, 100 + ue));
     // A connection that began after the panic has shown no AMF-UE-NGAP-ID.
-    gateway.associations.get_mut(&GNB).unwrap().ran_ids.assign(RanUeNgapId(4), ShardId(0));
+    gateway.interfaces.get_mut(&GNB).unwrap().ran_ids.assign(RanUeNgapId(4), ShardId(0));
     let kept = vec![(GNB, ids(101), RanUeNgapId(1)), (GNB, ids(109), RanUeNgapId(9))];
     let effect = N2Effect::TakenOver { shard: ShardId(0), owners: sparse_owners(2), connections: kept };
     let effects: Vec<_> = gateway.handle(N2GatewayInput::Shard(effect)).collect();
@@ -684,7 +700,7 @@ fn after_a_panic_of_a_shard_the_gnb_releases_what_the_shard_does_not_have() {
 }
 
 /// A gateway whose NG SETUP RESPONSE waits for both shards, and what a gNB's NG SETUP REQUEST has caused.
-fn waiting(retains_ues: bool) -> (N2Gateway, Vec<N2GatewayEffect>) {
+pub(super) fn waiting(retains_ues: bool) -> (N2Gateway, Vec<N2GatewayEffect>) {
     let mut gateway = gateway();
     gateway.config.setup_wait = Duration::from_secs(5);
     gateway.advance(Instant::from_micros(1_000_000)).for_each(drop);
@@ -693,7 +709,12 @@ fn waiting(retains_ues: bool) -> (N2Gateway, Vec<N2GatewayEffect>) {
     (gateway, effects)
 }
 
-fn answer_setup(gateway: &mut N2Gateway, shard: u8, kept: u32, ended: u32) -> Vec<N2GatewayEffect> {
+pub(super) fn answer_setup(
+    gateway: &mut N2Gateway,
+    shard: u8,
+    kept: u32,
+    ended: u32,
+) -> Vec<N2GatewayEffect> {
     let id = |number| (AmfUeNgapId::new(block(shard), number), RanUeNgapId(u32::from(shard) * 100 + number));
     let connections = crate::kit::RetainedConnections {
         kept: (1..=kept).map(id).collect(),
@@ -704,7 +725,7 @@ fn answer_setup(gateway: &mut N2Gateway, shard: u8, kept: u32, ended: u32) -> Ve
     gateway.handle(N2GatewayInput::Shard(effect)).collect()
 }
 
-fn sent(effects: &[N2GatewayEffect]) -> Vec<Message> {
+pub(super) fn sent(effects: &[N2GatewayEffect]) -> Vec<Message> {
     let sent = effects.iter().filter_map(|effect| match effect {
         N2GatewayEffect::Send { pdu, .. } => Some(Message::decode(pdu).unwrap()),
         _ => None,
@@ -772,7 +793,7 @@ fn a_shard_that_does_not_answer_delays_ng_setup_for_a_bounded_time() {
 #[test]
 fn a_gnb_that_leaves_during_ng_setup_is_forgotten() {
     let (mut gateway, _) = waiting(true);
-    gateway.handle(N2GatewayInput::Down { gnb: GNB }).for_each(drop);
+    gateway.handle(N2GatewayInput::Down { tnla: Tnla(GNB.0) }).for_each(drop);
     assert_eq!(gateway.next_deadline(), None);
     answer_setup(&mut gateway, 0, 1, 0);
     assert_eq!(sent(&answer_setup(&mut gateway, 1, 1, 0)), []);
@@ -781,8 +802,13 @@ fn a_gnb_that_leaves_during_ng_setup_is_forgotten() {
 #[test]
 fn messages_of_shards_follow_ng_setup_response() {
     let (mut gateway, _) = waiting(false);
-    let page =
-        || N2GatewayInput::Shard(N2Effect::Send { gnb: GNB, stream: 0, pdu: Bytes::from_static(b"page") });
+    let page = || {
+        N2GatewayInput::Shard(N2Effect::Send {
+            gnb: GNB,
+            binding: TnlaBinding::unbound(0),
+            pdu: Bytes::from_static(b"page"),
+        })
+    };
     assert_eq!(gateway.handle(page()).count(), 0, "the gNB is not set up");
     answer_setup(&mut gateway, 0, 0, 0);
     assert_eq!(sent(&answer_setup(&mut gateway, 1, 0, 0)).len(), 1, "NG SETUP RESPONSE");

@@ -2,7 +2,9 @@
 
 use super::pack::text;
 use super::{Pack, PackError, Reader, UnpackError, Writer, pack_enum};
-use crate::kit::{Caller, Client, GnbHandle, Issuer, Nf, Owner, PendingReply, Tag, Timer, UpfHandle};
+use crate::kit::{
+    Caller, Client, GnbHandle, Issuer, Nf, Owner, PendingReply, Tag, Timer, Tnla, TnlaBinding, UpfHandle,
+};
 
 /// The name of the UPF. A session is at its UPFs: it cannot be loaded before they have associations.
 /// A gNB by its name. One that is gone has none: messages to it are dropped.
@@ -20,6 +22,22 @@ impl Pack for GnbHandle {
         }
         let name = text(reader)?;
         Ok(reader.names().gnb(name).unwrap_or(Self(u64::MAX)))
+    }
+}
+
+/// Only the stream: after a restart, or at another instance, the gNB has other associations.
+impl Pack for TnlaBinding {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        if writer.names().keeps_handles() {
+            self.tnla.map(|tnla| tnla.0).pack(writer);
+        }
+        self.stream.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let keeps_handles = reader.names().keeps_handles();
+        let tnla = if keeps_handles { Option::<u64>::unpack(reader)?.map(Tnla) } else { None };
+        Ok(Self { tnla, stream: u16::unpack(reader)? })
     }
 }
 
@@ -205,4 +223,5 @@ pack_enum!(Timer {
     33 => ChangedSubscribers,
     34 => WithdrawnHandover,
     35 => TransferredContext,
+    36 => ReroutedMessage,
 });

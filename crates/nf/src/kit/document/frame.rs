@@ -26,6 +26,9 @@ const ROOM: usize = 1024;
 /// Capacity up to which a thread keeps a document's buffer for its next document.
 const KEPT_ROOM: usize = 4 * ROOM;
 
+/// The ids of a context's sections are smaller: a document that NFs share has room for so many sections of each context.
+pub const SECTION_IDS: u8 = 20;
+
 /// Versions before the current one that are read.
 const VERSIONS_BEFORE: u8 = 2;
 

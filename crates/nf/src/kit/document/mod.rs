@@ -26,7 +26,7 @@ mod pack;
 mod tests;
 mod values;
 
-pub use frame::{Document, PackError, Reader, Section, Sections, UnpackError, Writer};
+pub use frame::{Document, PackError, Reader, SECTION_IDS, Section, Sections, UnpackError, Writer};
 pub use pack::Pack;
 pub(crate) use pack::{pack_enum, pack_struct};
 pub(crate) use values::Json;

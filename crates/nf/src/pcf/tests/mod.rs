@@ -30,12 +30,18 @@ fn ask_access(bench: &mut Bench<Pcf>) -> Seen {
 }
 
 fn ask_session(bench: &mut Bench<Pcf>) -> Seen {
+    ask_session_with(bench, |_| {})
+}
+
+/// A request with a change.
+fn ask_session_with(bench: &mut Bench<Pcf>, change: impl FnOnce(&mut SmPolicyContextData)) -> Seen {
     let notification = Uri::new(&root("smf"), "/nsmf-callback/v1/sm-policy/1");
     let dnn: pith_types::Dnn = "internet".parse().unwrap();
     let slice = Snssai::of_sst(1);
     let mut body = SmPolicyContextData::new(supi(), 5, PduSessionType::Ipv4, dnn, notification, slice);
     body.subs_sess_ambr = Some(ambr(200));
     body.ipv4_address = Some("10.45.0.2".parse().unwrap());
+    change(&mut body);
     bench.request(CreateSmPolicy { body })
 }
 
@@ -202,6 +208,57 @@ fn an_association_is_used_by_the_nf_that_made_it_only() {
     assert_eq!(bench.request(delete).answer(), &Response::NoContent);
 }
 
+/// TS 23.502 4.16.2.2: an AMF that got the UE's context goes on with the association; the former AMF has none any longer.
+#[test]
+fn an_am_association_follows_the_ue_to_another_amf() {
+    let mut bench = bench();
+    bench.nf.track_contexts(Tracking::default());
+    bench.caller = client(1);
+    let asked = ask_access(&mut bench);
+    let id = created(&mut bench, &asked);
+    // The new AMF has an association from before.
+    bench.caller = client(2);
+    let asked = ask_access(&mut bench);
+    created(&mut bench, &asked);
+    assert_eq!(bench.nf.associations(), 2);
+    let other_guami =
+        pith_types::Guami { plmn_id: "999/70".parse().unwrap(), amf_id: "030080".parse().unwrap() };
+    let update = |uri: bool, guami: bool| {
+        let mut body = PolicyAssociationUpdateRequest::default();
+        body.notification_uri = uri.then(|| Uri::new(&root("amf2"), "/namf-callback/v1/am-policy/7"));
+        body.guami = guami.then_some(other_guami);
+        UpdateAmPolicyAssociation { pol_asso_id: id.clone(), body }
+    };
+    for (uri, guami) in [(false, false), (true, false), (false, true)] {
+        assert_eq!(bench.request(update(uri, guami)).problem().status, 403, "{uri} {guami}");
+    }
+    let seen = bench.request(update(true, true));
+    let Response::PolicyUpdate(policy) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(policy.resource_uri.id(), id);
+    assert_eq!(bench.nf.associations(), 1, "it replaces the other one of the new AMF");
+    let seen = bench.request(ReadAmPolicyAssociation { pol_asso_id: id.clone() });
+    let Response::PolicyAssociation(association) = seen.answer() else { panic!("{seen:?}") };
+    let request = association.request.as_ref().unwrap();
+    assert_eq!(request.notification_uri.root, root("amf2"));
+    assert_eq!((request.guami, request.rfsp), (Some(other_guami), Some(7)));
+
+    // After a restart it is the new AMF's, too.
+    let mut stored = Stored::default();
+    stored.store(&mut bench.nf, StoreScope::Changed);
+    let mut pcf = Pcf::new(&testing::identity(), Rng::from_number(2));
+    pcf.track_contexts(Tracking::default());
+    stored.restore(bench.now, &mut pcf, false);
+    let mut next = Bench::new(pcf);
+    for bench in [&mut bench, &mut next] {
+        let delete = DeleteAmPolicyAssociation { pol_asso_id: id.clone() };
+        bench.caller = client(1);
+        assert_eq!(bench.request(delete.clone()).problem().status, 403);
+        bench.caller = client(2);
+        assert_eq!(bench.request(delete).answer(), &Response::NoContent);
+        assert_eq!(bench.nf.associations(), 0);
+    }
+}
+
 #[test]
 fn the_id_of_an_association_cannot_be_guessed() {
     let mut bench = bench();
@@ -227,6 +284,11 @@ fn document(ask: fn(&mut Bench<Pcf>) -> Seen) -> Vec<u8> {
     let asked = ask(&mut bench);
     created(&mut bench, &asked);
     bench.nf.documents()[0].octets().to_vec()
+}
+
+#[test]
+fn shared_documents_have_room_for_each_section() {
+    crate::testing::check_sections(crate::pcf::document::SECTIONS);
 }
 
 #[test]

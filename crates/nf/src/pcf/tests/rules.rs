@@ -8,8 +8,8 @@ use pith_sbi::npcf_policyauthorization::{
     MediaComponent, MediaSubComponent, MediaType, ModAppSession, PostAppSession, UpdateEventsSubsc,
 };
 use pith_sbi::npcf_smpolicycontrol::{
-    FailureCause, FlowStatus, PartialSuccessReport, QosData, RuleReport, RuleStatus, SmPolicyDecision,
-    SmPolicyUpdateNotifyResult,
+    FailureCause, FlowStatus, PartialSuccessReport, PolicyControlRequestTrigger, QosData, RuleReport,
+    RuleStatus, SmPolicyDecision, SmPolicyUpdateNotifyResult,
 };
 use pith_types::BitRate;
 
@@ -29,7 +29,21 @@ fn voice() -> PolicyRule {
         guaranteed: Some(ambr(1)),
         maximum: None,
         flows: vec!["permit out 17 from 192.0.2.9 5004 to assigned".into()],
+        reflective: false,
     }
+}
+
+/// A rule whose QoS rule the UE derives.
+fn game() -> PolicyRule {
+    PolicyRule { name: "game".into(), five_qi: 7, guaranteed: None, reflective: true, ..voice() }
+}
+
+/// With a session whose UE supports reflective QoS.
+fn with_reflective_session() -> (Bench<Pcf>, String) {
+    let mut bench = bench();
+    let asked = ask_session_with(&mut bench, |body| body.ref_qos_indication = Some(true));
+    let id = created(&mut bench, &asked);
+    (bench, id)
 }
 
 fn order(bench: &mut Bench<Pcf>, order: &Order) -> (Vec<Value>, Seen) {
@@ -101,6 +115,64 @@ fn an_operators_rule_reaches_the_smf_and_is_removed_again() {
     bench.reply(tag, Ok(Response::NoContent));
     assert!(decision(&mut bench, &id).pcc_rules.is_empty());
     let (list, _) = order(&mut bench, &remove("voice"));
+    assert!(list[0]["refusal"].is_string());
+}
+
+/// The UE does not get the flows of a reflective rule.
+#[test]
+fn a_reflective_rule_reaches_the_smf_without_filters_for_the_ue() {
+    let (mut bench, id) = with_reflective_session();
+    let (list, seen) = order(&mut bench, &add(game()));
+    assert_eq!(list, [json!({ "refusal": null })]);
+    let (tag, sent) = notified(&seen);
+    assert_eq!(sent.qos_decs["operator-game"].as_ref().unwrap().reflective_qos, Some(true));
+    let rule = sent.pcc_rules["operator-game"].as_ref().unwrap();
+    assert_eq!(rule.flow_infos[0].packet_filter_usage, None);
+    bench.reply(tag, Ok(Response::NoContent));
+    // The same rule, and the UE gets the flow.
+    let (_, seen) = order(&mut bench, &add(PolicyRule { reflective: false, ..game() }));
+    let (_, sent) = notified(&seen);
+    assert_eq!(sent.qos_decs["operator-game"].as_ref().unwrap().reflective_qos, None);
+    assert_eq!(decision(&mut bench, &id).pcc_rules.len(), 1);
+}
+
+#[test]
+fn reflective_rules_need_a_ue_that_supports_them_a_protocol_and_no_guaranteed_rate() {
+    let (mut bench, _) = with_session();
+    let (list, seen) = order(&mut bench, &add(game()));
+    assert!(list[0]["refusal"].as_str().unwrap().contains("does not support") && seen.is_empty());
+    let (mut bench, _) = with_reflective_session();
+    for rule in [
+        PolicyRule { five_qi: 1, guaranteed: Some(ambr(1)), ..game() },
+        PolicyRule { flows: vec!["permit out 1 from any to assigned".into()], ..game() },
+    ] {
+        let (list, seen) = order(&mut bench, &add(rule));
+        assert!(list[0]["refusal"].is_string() && seen.is_empty());
+    }
+    for flow in ["permit out ip from any to assigned", "permit out 50 from any to assigned"] {
+        let (list, _) = order(&mut bench, &add(PolicyRule { flows: vec![flow.into()], ..game() }));
+        assert_eq!(list, [json!({ "refusal": null })], "{flow}");
+    }
+}
+
+/// REF_QOS_IND_CH: the UE revokes its support (TS 29.512 table 5.6.3.6-1).
+#[test]
+fn the_ue_gets_the_flows_of_reflective_rules_when_it_no_longer_supports_them() {
+    let (mut bench, id) = with_reflective_session();
+    for rule in [game(), voice()] {
+        let (_, seen) = order(&mut bench, &add(rule));
+        bench.reply(notified(&seen).0, Ok(Response::NoContent));
+    }
+    let mut body = SmPolicyUpdateContextData::default();
+    body.rep_policy_ctrl_req_triggers = vec![PolicyControlRequestTrigger::RefQosIndCh];
+    body.ref_qos_indication = Some(false);
+    let seen = bench.request(UpdateSmPolicy { sm_policy_id: id.clone(), body });
+    let (_, sent) = notified(&seen);
+    assert_eq!(sent.qos_decs["operator-game"].as_ref().unwrap().reflective_qos, None);
+    let rule = sent.pcc_rules["operator-game"].as_ref().unwrap();
+    assert_eq!(rule.flow_infos[0].packet_filter_usage, Some(true));
+    assert_eq!(decision(&mut bench, &id).pcc_rules.len(), 2);
+    let (list, _) = order(&mut bench, &add(game()));
     assert!(list[0]["refusal"].is_string());
 }
 

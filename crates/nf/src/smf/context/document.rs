@@ -8,11 +8,12 @@
 //!  handover   the target gNB's endpoint, and the target AMF; absent unless an N2 handover is prepared
 //!  uplink     the endpoint sent to a handover's target gNB, whether gNBs forward directly, and unanswered switches; absent if there are none
 //!  rejected   PTI of the UE's last request that was rejected; absent if there is none
-//!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
+//!  ipv6       IP versions, prefix, DNS servers requested, bits of prefix delegation; absent in a session of IPv4
 //!  tunnels    additional N3 tunnels and their flows, now and after a prepared handover; absent if there are none
 //!  usage      data volume over a secondary RAT; absent if there is none
 //!  emergency  marks an emergency session; absent in others
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
+//!  reflective whether the UE derives QoS rules, RQ timer, rules whose packets have the RQI; absent if the UE does not, and there is no timer
 //!  subscribed subscribed QoS, and a change of the subscription; absent if the authorised QoS is the subscribed one, and there is no change
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
@@ -20,7 +21,7 @@
 //!
 //! Not in it: the key in the table; the id, which is the document's key. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
 
-use super::{AmfLink, IpVersions, Pending, Qos, SmContext, UeAddress, UserPlane};
+use super::{AmfLink, IpVersions, Pending, Qos, ReflectiveQos, SmContext, UeAddress, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
 use crate::smf::flows::SessionFlows;
@@ -42,8 +43,11 @@ const REJECTED: Section = Section { id: 12, name: "rejected", version: 1 };
 /// Version 2 has the request for the deletion, too.
 const LEAVING: Section = Section { id: 14, name: "leaving", version: 2 };
 
-/// A session without the section is one of IPv4.
-const IPV6: Section = Section { id: 13, name: "ipv6", version: 1 };
+/// A session without the section is one of IPv4. Version 2 has the bits of prefix delegation, too.
+const IPV6: Section = Section { id: 13, name: "ipv6", version: 2 };
+
+/// The shortest prefix of a session has 48 bits.
+const MAX_DELEGATION: u8 = 16;
 
 /// A session without the section has only the default flow.
 const FLOWS: Section = Section { id: 7, name: "flows", version: 1 };
@@ -62,10 +66,13 @@ const EMERGENCY: Section = Section { id: 11, name: "emergency", version: 1 };
 
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 2 };
 
+/// A session without the section has no reflective QoS.
+const REFLECTIVE: Section = Section { id: 17, name: "reflective QoS", version: 1 };
+
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -87,6 +94,9 @@ pub(in crate::smf) fn pack(
         FLOWS => !session.flows.is_default(),
         SUBSCRIBED => session.subscribed != session.qos || session.subscription_change.is_some(),
         EMERGENCY => session.is_emergency,
+        REFLECTIVE => {
+            session.reflective != ReflectiveQos::default() || !session.flows.reflective_rules().is_empty()
+        }
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -116,6 +126,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         subscribed,
         subscription_change,
         flows,
+        reflective,
         policy,
         is_registered,
         modification,
@@ -173,6 +184,10 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             subscription_change.pack(writer);
         }
         EMERGENCY => is_emergency.pack(writer),
+        REFLECTIVE => {
+            reflective.pack(writer);
+            flows.reflective_rules().pack(writer);
+        }
         REJECTED => rejected_pti.pack(writer),
         LEAVING => {
             leaving.pack(writer);
@@ -187,6 +202,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             (ip.v4, ip.v6).pack(writer);
             address.v6.pack(writer);
             asks_dns6.pack(writer);
+            address.delegation.pack(writer);
         }
         _ => {
             timers.pack(writer);
@@ -224,7 +240,13 @@ pub(in crate::smf) fn unpack(
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
     let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
     let is_emergency = sections.has(&EMERGENCY) && sections.unpack(&EMERGENCY)?;
-    let flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
+    let mut flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
+    let mut reflective = ReflectiveQos::default();
+    if sections.has(&REFLECTIVE) {
+        let rules: Vec<u8>;
+        (reflective, rules) = sections.unpack(&REFLECTIVE)?;
+        flows.note_reflective_rules(&rules);
+    }
     let (subscribed, subscription_change) =
         if sections.has(&SUBSCRIBED) { sections.unpack(&SUBSCRIBED)? } else { (qos.clone(), None) };
     let (mut leaving, mut deletion) = (Vec::new(), None);
@@ -242,21 +264,29 @@ pub(in crate::smf) fn unpack(
                 Ok((uplink, unanswered, if version > 1 { Pack::unpack(reader)? } else { false }))
             })?;
     }
-    let (ip, v6, asks_dns6) = if sections.has(&IPV6) {
-        let ((v4, v6), prefix, asks_dns6) = sections.unpack::<((bool, bool), _, _)>(&IPV6)?;
-        (IpVersions { v4, v6 }, prefix, asks_dns6)
+    let (ip, v6, asks_dns6, delegation) = if sections.has(&IPV6) {
+        let (((v4, v6), prefix, asks_dns6), delegation) = sections.read(&IPV6, |version, reader| {
+            let body: ((bool, bool), _, _) = Pack::unpack(reader)?;
+            let delegation: u8 = if version > 1 { Pack::unpack(reader)? } else { 0 };
+            if delegation > MAX_DELEGATION {
+                return Err(reader.malformed("bits of prefix delegation"));
+            }
+            Ok((body, delegation))
+        })?;
+        (IpVersions { v4, v6 }, prefix, asks_dns6, delegation)
     } else {
-        (IpVersions::V4, None, false)
+        (IpVersions::V4, None, false, 0)
     };
     Ok(SmContext {
         is_emergency,
         ip,
         asks_dns6,
-        address: UeAddress { v4, v6 },
+        address: UeAddress { v4, v6, delegation },
         qos,
         subscribed,
         subscription_change,
         flows,
+        reflective,
         policy,
         is_registered,
         modification,
@@ -507,7 +537,8 @@ mod tests {
             let (uplink, downlink) = (BitRate(rates.0), BitRate(rates.1));
             session.qos = Qos { ambr: Ambr { uplink, downlink }, five_qi: id, arp_priority: sst };
             let (v4, v6, [has_v4, has_v6, asks_dns6]) = address;
-            session.address = UeAddress { v4, v6: v6.map(std::net::Ipv6Addr::from_bits) };
+            let v6 = v6.map(std::net::Ipv6Addr::from_bits);
+            session.address = UeAddress { v4, v6, delegation: if v6.is_some() { sst & 15 } else { 0 } };
             (session.ip, session.asks_dns6) = (IpVersions { v4: has_v4, v6: has_v6 }, asks_dns6);
             (session.state, session.draining) = (state, draining);
             let (release, lost_tunnel, downlink_data) = pending;
@@ -526,6 +557,7 @@ mod tests {
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;
             session.rejected_pti = release;
+            session.reflective = ReflectiveQos { is_supported: has_v4, timer: tac, revocation: release };
             let (tunnels, after_handover, (uplink, downlink)) = dual;
             let wanted: Vec<_> = (1..).zip(tunnels).collect();
             session.tunnels = reroute((None, &session.tunnels), &wanted).map(|it| it.tunnels).unwrap_or_default();
@@ -556,6 +588,30 @@ mod tests {
 
         let unpacked = unpack(document.octets(), (session.key, session.id), &upfs).unwrap();
         assert_eq!((unpacked.leaving, unpacked.deletion), (session.leaving, None));
+    }
+
+    #[test]
+    fn prefixes_of_version_1_have_64_bits() {
+        use proptest::strategy::ValueTree;
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let mut session = session().new_tree(&mut runner).unwrap().current();
+        let upfs = Upfs(std::array::from_fn(|number| format!("upf-{number}")));
+        let prefix = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0x45, 1, 0, 0, 0, 0);
+        session.address = UeAddress { v4: None, v6: Some(prefix), delegation: 0 };
+
+        let mut writer = Writer::new(Nf::Smf, &upfs);
+        let needed = [IDENTITY, POLICY, PROCEDURE, PENDING, IPV6, TIMERS];
+        for section in SECTIONS.iter().filter(|it| needed.contains(it)) {
+            let version = if *section == IPV6 { 1 } else { section.version };
+            writer.section(&Section { version, ..*section }, |writer| match *section {
+                IPV6 => ((false, true), session.address.v6, false).pack(writer),
+                _ => write(&session, section, writer),
+            });
+        }
+        let document = writer.finish().unwrap();
+
+        let unpacked = unpack(document.octets(), (session.key, session.id), &upfs).unwrap();
+        assert_eq!((unpacked.address, unpacked.ip), (session.address, IpVersions::V6));
     }
 
     proptest! {

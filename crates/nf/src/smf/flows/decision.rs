@@ -5,7 +5,7 @@
 
 use super::{Content, Flows, Gates, MAX_RULES, Rule, RuleQos};
 use crate::kit::{FlowFilter, MAX_PACKET_FILTERS, MAX_RATE};
-use crate::smf::context::{DEFAULT_QFI, Qos};
+use crate::smf::context::{DEFAULT_QFI, Qos, ReflectiveQos};
 use crate::smf::flows::DEFAULT_RULE;
 use pith_ngap::transfer::Arp;
 use pith_sbi::common::{self, PreemptionCapability, PreemptionVulnerability};
@@ -51,13 +51,14 @@ impl Flows {
         &self,
         decision: &SmPolicyDecision,
         taken: &[&Self],
-        default: &Qos,
+        (default, reflective): (&Qos, ReflectiveQos),
     ) -> (Self, Vec<Failure>) {
         let (mut flows, mut failures) = (self.clone(), Vec::new());
         for id in decision.pcc_rules.iter().filter(|(_, rule)| rule.is_none()).map(|(id, _)| id) {
             flows.rules.retain(|rule| rule.id != *id);
         }
         for (id, content) in contents(self, decision) {
+            let content = content.and_then(|content| check_reflection(content, reflective));
             let result = content.and_then(|content| flows.install(&id, content, (self, taken), default));
             if let Err(code) = result {
                 let is_active = flows.find(&id).is_some();
@@ -65,6 +66,19 @@ impl Flows {
             }
         }
         (flows, failures)
+    }
+
+    /// The rules, none of which is reflective any longer, and those that can't be kept.
+    pub(in crate::smf) fn without_reflection(&self, taken: &[&Self], default: &Qos) -> (Self, Vec<Arc<str>>) {
+        let (mut flows, mut failed) = (self.clone(), Vec::new());
+        for Rule { id, content, .. } in self.rules.iter().filter(|rule| rule.is_reflective()) {
+            let content = Content { is_reflective: false, ..content.clone() };
+            if flows.install(id, content, (self, taken), default).is_err() {
+                flows.rules.retain(|rule| rule.id != *id);
+                failed.push(Arc::clone(id));
+            }
+        }
+        (flows, failed)
     }
 
     /// Installs a rule, in place of one with that identifier. If it fails, nothing changes.
@@ -120,6 +134,12 @@ impl Flows {
         self.rules = rules;
         Ok(())
     }
+}
+
+/// A rule is reflective only if the UE supports it, and if it has no guaranteed rate (TS 23.501 5.7.5.1, 5.7.2.3).
+fn check_reflection(content: Content, reflective: ReflectiveQos) -> Result<Content, FailureCode> {
+    let may_be = reflective.is_supported && content.qos.guaranteed.is_none();
+    if content.is_reflective && !may_be { Err(FailureCode::UnsuccQosVal) } else { Ok(content) }
 }
 
 /// What decides the order of a rule.
@@ -270,14 +290,16 @@ fn content(
     }
     let qos_id = rule.ref_qos_data.first().or(former.map(|former| &former.qos_id));
     let qos_id = Arc::clone(qos_id.ok_or(FailureCode::NoQosFlowBound)?);
-    let (qos, is_of_default_flow) = match decision.qos_decs.get(&qos_id).and_then(Option::as_ref) {
+    let data = decision.qos_decs.get(&qos_id).and_then(Option::as_ref);
+    let (qos, is_of_default_flow, is_reflective) = match data {
         Some(data) => {
-            (qos(data).ok_or(FailureCode::UnsuccQosVal)?, data.def_qos_flow_indication == Some(true))
+            let qos = qos(data).ok_or(FailureCode::UnsuccQosVal)?;
+            (qos, data.def_qos_flow_indication == Some(true), data.reflective_qos == Some(true))
         }
         None => {
             let known = flows.rules().find(|rule| rule.content.qos_id == qos_id);
-            let known = known.ok_or(FailureCode::UnknownRefId)?;
-            (known.content.qos, known.content.is_of_default_flow)
+            let known = &known.ok_or(FailureCode::UnknownRefId)?.content;
+            (known.qos, known.is_of_default_flow, known.is_reflective)
         }
     };
     let tc_id = rule.ref_tc_data.first().or(former.and_then(|former| former.tc_id.as_ref())).cloned();
@@ -293,7 +315,7 @@ fn content(
     };
     let asked = rule.precedence.map(|precedence| u8::try_from(precedence).unwrap_or(u8::MAX));
     let precedence = asked.or(former.map(|former| former.precedence)).unwrap_or(u8::MAX);
-    Ok(Content { precedence, filters, qos_id, qos, is_of_default_flow, tc_id, gates })
+    Ok(Content { precedence, filters, qos_id, qos, is_of_default_flow, is_reflective, tc_id, gates })
 }
 
 fn gates(data: &TrafficControlData) -> Gates {

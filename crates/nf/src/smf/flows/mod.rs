@@ -6,9 +6,11 @@
 //!
 //! | | from a rule | from a flow |
 //! |---|---|---|
-//! | UPF | 2 PDRs, a QER with gates and rates | the QFI in the QER |
+//! | UPF | 2 PDRs, a QER with gates, rates and RQI | the QFI in the QER |
 //! | gNB | | an item of the lists to set up, add or modify, or release |
 //! | UE | a QoS rule, if the UE gets its filters | a QoS flow description |
+//!
+//! The downlink packets of a reflective rule have the RQI, from which a UE without the filters derives QoS rules (TS 23.501 5.7.5.3).
 //!
 //! A rule that changes is another rule: with a number that neither the rules in force nor those before have. So UPF and UE get only
 //! creations and deletions.
@@ -16,7 +18,7 @@
 mod decision;
 
 use super::context::DEFAULT_QFI;
-use crate::kit::document::pack_struct;
+use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_struct};
 use crate::kit::{FlowFilter, MAX_RATE};
 pub(super) use decision::Failure;
 use pith_nas::ie::{
@@ -24,7 +26,7 @@ use pith_nas::ie::{
 };
 use pith_ngap::transfer::{Arp, GbrQos, QosFlow};
 use pith_types::{Ambr, BitRate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// QoS rule identifier of the default rule. Other rules have higher ones.
@@ -79,6 +81,8 @@ struct Content {
     qos: RuleQos,
     /// Whether the rule is bound to the default flow whatever its QoS.
     is_of_default_flow: bool,
+    /// Whether the UE derives QoS rules from its downlink packets.
+    is_reflective: bool,
     tc_id: Option<Arc<str>>,
     gates: Gates,
 }
@@ -112,7 +116,28 @@ pack_struct!(Arp { priority_level, may_preempt, preemptable });
 pack_struct!(RuleQos { five_qi, arp, guaranteed, maximum });
 pack_struct!(Gates { uplink, downlink });
 pack_struct!(Rule { id, number, precedence, qfi, content });
-pack_struct!(Content { precedence, filters, qos_id, qos, is_of_default_flow, tc_id, gates });
+
+/// Without whether the rule is reflective, which is in a section of its own.
+impl Pack for Content {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { precedence, filters, qos_id, qos, is_of_default_flow, is_reflective: _, tc_id, gates } =
+            self;
+        precedence.pack(writer);
+        filters.pack(writer);
+        qos_id.pack(writer);
+        qos.pack(writer);
+        is_of_default_flow.pack(writer);
+        tc_id.pack(writer);
+        gates.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (precedence, filters, qos_id, qos, is_of_default_flow) = Pack::unpack(reader)?;
+        let (tc_id, gates) = Pack::unpack(reader)?;
+        Ok(Self { precedence, filters, qos_id, qos, is_of_default_flow, is_reflective: false, tc_id, gates })
+    }
+}
+
 pack_struct!(Flows { rules });
 pack_struct!(SessionFlows { current, former, wanted, refused, is_at_gnb, awaits_gnb, refused_by_target });
 
@@ -130,6 +155,11 @@ impl Rule {
     /// Its gates.
     pub(super) const fn gates(&self) -> Gates {
         self.content.gates
+    }
+
+    /// Whether the UE derives QoS rules from its downlink packets.
+    pub(super) const fn is_reflective(&self) -> bool {
+        self.content.is_reflective
     }
 
     /// The QoS rule of the UE. `None` if no filter of the rule is for the UE.
@@ -173,11 +203,18 @@ impl Flows {
         flows_of(self.rules.iter())
     }
 
-    /// The flows of which the UE has a description: those with a QoS rule.
+    /// The flows of which the UE has a description: those with a QoS rule that it gets or derives.
     fn flows_of_ue(&self) -> Vec<QosFlow> {
-        let ruled: Vec<u8> =
-            self.rules.iter().filter(|it| it.qos_rule().is_some()).map(|it| it.qfi).collect();
-        self.flows().into_iter().filter(|flow| ruled.contains(&flow.qfi)).collect()
+        let has_rule = |it: &&Rule| it.is_reflective() || it.qos_rule().is_some();
+        let ruled: Vec<u8> = self.rules.iter().filter(has_rule).map(|it| it.qfi).collect();
+        let flows = self.flows().into_iter().filter(|flow| ruled.contains(&flow.qfi));
+        // The description does not say it.
+        flows.map(|flow| QosFlow { reflective: false, ..flow }).collect()
+    }
+
+    /// Whether the default flow has a reflective rule.
+    pub(super) fn has_reflective_default(&self) -> bool {
+        self.rules.iter().any(|rule| rule.qfi == DEFAULT_QFI && rule.is_reflective())
     }
 
     /// The QoS rules of the UE besides the default one.
@@ -211,12 +248,13 @@ fn flows_of<'a>(rules: impl Iterator<Item = &'a Rule>) -> Vec<QosFlow> {
     for rule in rules.filter(|rule| rule.qfi != DEFAULT_QFI) {
         let RuleQos { five_qi, arp, guaranteed, maximum } = *rule.qos();
         let gbr = guaranteed.zip(maximum).map(|(guaranteed, maximum)| GbrQos { maximum, guaranteed });
-        flows.entry(rule.qfi).and_modify(|flow| flow.gbr = sum(flow.gbr, gbr)).or_insert(QosFlow {
-            qfi: rule.qfi,
-            five_qi,
-            arp,
-            gbr,
-        });
+        let reflective = rule.is_reflective();
+        let add = |flow: &mut QosFlow| {
+            flow.gbr = sum(flow.gbr, gbr);
+            flow.reflective |= reflective;
+        };
+        let first = QosFlow { qfi: rule.qfi, five_qi, arp, gbr, reflective };
+        flows.entry(rule.qfi).and_modify(add).or_insert(first);
     }
     flows.into_values().collect()
 }
@@ -321,6 +359,23 @@ impl SessionFlows {
             && self.refused == 0
             && !self.awaits_gnb
             && self.refused_by_target == 0
+    }
+
+    /// The numbers of the reflective rules. (Rules with the same number are the same.)
+    pub(super) fn reflective_rules(&self) -> Vec<u8> {
+        let all = [Some(&self.current), self.former.as_ref(), self.wanted.as_ref()];
+        let rules = all.into_iter().flatten().flat_map(Flows::rules);
+        let numbers: BTreeSet<u8> =
+            rules.filter(|rule| rule.is_reflective()).map(|rule| rule.number).collect();
+        numbers.into_iter().collect()
+    }
+
+    /// The rules with these numbers are reflective: for a session that is read from a document.
+    pub(super) fn note_reflective_rules(&mut self, numbers: &[u8]) {
+        let all = [Some(&mut self.current), self.former.as_mut(), self.wanted.as_mut()];
+        for rule in all.into_iter().flatten().flat_map(|flows| &mut flows.rules) {
+            rule.content.is_reflective = numbers.contains(&rule.number);
+        }
     }
 
     /// The rules that the next decision changes.

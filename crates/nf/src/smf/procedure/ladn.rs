@@ -3,17 +3,46 @@
 //!
 //! | step | from |
 //! |---|---|
-//! | UpdateSMContext, `presenceInLadn` OUT_OF_AREA | AMF |
+//! | UpdateSMContext, `presenceInLadn` OUT_OF_AREA: what else it has is processed; an activation is refused | AMF |
 //! | PDU SESSION RELEASE COMMAND with #46, or, without a user plane, SMContextStatusNotify: the UE learns it from the PDU session status | |
 
 use super::{Established, State, release};
-use crate::kit::Level;
+use crate::kit::{Level, PendingReply};
 use crate::smf::context::SmContext;
 use crate::smf::env::Env;
+use crate::smf::update::{acknowledge, serve};
 use pith_nas::GsmCause;
+use pith_sbi::nsmf_pdusession::{SmContextUpdateData, UpCnxState};
+use pith_sbi::{Cause, Problem};
 
-/// Ends the session, at once or when the change in progress is complete.
-pub(in crate::smf) fn left(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+/// Serves an update that says that the UE is outside, and ends the session, at once or when the change in progress is complete.
+pub(in crate::smf) fn on_left(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    data: SmContextUpdateData,
+) -> State {
+    let state = if matches!(state, State::Abandoned(_) | State::Over) {
+        return serve(state, session, env, reply, data);
+    } else if data.is_presence_report() {
+        acknowledge(reply, env.out);
+        state
+    } else if data.up_cnx_state == Some(UpCnxState::Activating) {
+        // TS 29.502 table 6.1.3.3.4.2.2-2.
+        reply.refuse(Problem::new(Cause::OutOfLadnServiceArea), env.out);
+        state
+    } else {
+        serve(state, session, env, reply, data)
+    };
+    left(state, session, env)
+}
+
+fn left(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    if matches!(state, State::AwaitingReleaseComplete(_) | State::Abandoned(_) | State::Over) {
+        // It ends already.
+        return state;
+    }
     session
         .log(env, Level::Info, || format!("the UE has left the service area of '{}': released", session.dnn));
     match state {

@@ -19,7 +19,7 @@ use super::restoration::{self, Absence, give_again};
 use super::{Established, State, branching, release, subscription_change, upf_failure};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
-use crate::smf::context::{CallId, Qos, SmContext, UserPlane};
+use crate::smf::context::{CallId, Qos, ReflectiveQos, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::flows::{Failure, Flows};
 use crate::smf::timers::SessionTimer;
@@ -108,6 +108,7 @@ pub(in crate::smf) fn on_policy_update(
         Some(cause) => on_policy_end(state, session, env, cause),
         None => {
             apply_decision(&state, session, qos, flows);
+            apply_rq_timer(&state, session, &decision);
             state
         }
     }
@@ -125,6 +126,42 @@ pub(in crate::smf) fn apply_rules(
     consumer::report_rules(session, env, failures.into_iter().map(Failure::into_report).collect());
     let unchanged = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
     apply_decision(state, session, unchanged, flows);
+    apply_rq_timer(state, session, decision);
+}
+
+/// Another RQ timer is for the UE, if it may have got the former one: it gets it with the next command (TS 24.501 6.3.2.2).
+fn apply_rq_timer(state: &State, session: &mut SmContext, decision: &SmPolicyDecision) {
+    if !session.reflective.is_supported {
+        return;
+    }
+    let former = session.reflective.rq_timer();
+    session.reflective.timer = decision.reflective_qos_timer.or(session.reflective.timer);
+    let may_have_former =
+        !matches!(state, State::AwaitingSubscriptionData(_) | State::AwaitingPolicyDecision(_));
+    if may_have_former && session.reflective.rq_timer() != former {
+        session.pending.qos.get_or_insert_with(|| session.qos.clone());
+    }
+}
+
+/// The UE no longer derives QoS rules: UPF and gNB stop what they do for that (TS 23.501 5.7.5.1), and the PCF is notified.
+pub(in crate::smf) fn revoke_reflective_qos(
+    state: &State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    pti: u8,
+) {
+    let was_supported = std::mem::take(&mut session.reflective.is_supported);
+    session.reflective = ReflectiveQos { revocation: Some(pti), ..ReflectiveQos::default() };
+    if !was_supported {
+        return;
+    }
+    session.log(env, Level::Info, || "the UE revokes its support of reflective QoS".to_owned());
+    consumer::report_revoked_reflective_qos(session, env);
+    let qos = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
+    let taken: Vec<_> = session.flows.former.iter().chain([&session.flows.current]).collect();
+    let (flows, failed) = session.flows.latest().without_reflection(&taken, &qos);
+    fail_rules(session, env, failed, "the UE does not derive their QoS rules");
+    apply_decision(state, session, qos, flows);
 }
 
 /// The PCC rules after a decision, and those that fail. A session with a second UPF has no rules.
@@ -136,7 +173,7 @@ fn rules_after(
 ) -> (Flows, Vec<Failure>) {
     let taken: Vec<_> = session.flows.former.iter().chain([&session.flows.current]).collect();
     let latest = session.flows.latest();
-    let (flows, failures) = latest.after(decision, &taken, qos);
+    let (flows, failures) = latest.after(decision, &taken, (qos, session.reflective));
     if state.user_plane().is_some_and(|user_plane| user_plane.front.is_some()) && !flows.is_empty() {
         let failed = flows.rules().map(|rule| Failure::of(&rule.id, FailureCode::ResAlloFail));
         return (Flows::default(), failed.chain(failures).collect());

@@ -2,10 +2,14 @@
 //!
 //! ```text
 //!  UE  PDU SESSION MODIFICATION REQUEST ─> SMF
+//!  UE  <─ PDU SESSION MODIFICATION COMMAND      it revokes its support of reflective QoS, and requests nothing else (6.4.2.3)
 //!  UE  <─ PDU SESSION MODIFICATION REJECT       with the first cause that applies (6.4.2.4)
 //! ```
 //!
-//! QoS is the decision of the PCF, and this SMF does not ask it for a UE's QoS rules: no request is accepted. The cause tells the UE whether
+//! A revocation takes effect at once, and the UE repeats its request until it gets the command, so that no timer runs for that. If the session
+//! has reflective rules, their change is a modification of its own.
+//!
+//! QoS is the decision of the PCF, and this SMF does not ask it for a UE's QoS rules: no other request is accepted. The cause tells the UE whether
 //! its request was wrong:
 //!
 //! | cause | request |
@@ -64,6 +68,20 @@ pub(in crate::smf) fn cause_of_reject(
         return GsmCause::ServiceOptionNotSupported;
     }
     GsmCause::RequestRejectedUnspecified
+}
+
+/// Whether the UE revokes its support of reflective QoS, or repeats that, and requests nothing else (6.4.2.2).
+pub(in crate::smf) fn revokes_reflective_qos(
+    session: &SmContext,
+    request: &PduSessionModificationRequest,
+    (pti, notes): (u8, &[Note]),
+) -> bool {
+    let is_without = request.gsm_capability.as_ref().is_some_and(|capability| !capability.reflective_qos());
+    let requests_qos =
+        request.requested_qos_rules.is_some() || request.requested_qos_flow_descriptions.is_some();
+    let is_all =
+        !requests_qos && !needs_other_service(request) && !notes.iter().any(|it| cause_of_note(it).is_some());
+    is_without && is_all && (session.reflective.is_supported || session.reflective.revocation == Some(pti))
 }
 
 const fn bit(qfi: u8) -> u64 {

@@ -182,9 +182,10 @@ fn switched(user_plane: UserPlane, session: &SmContext, env: &mut Env<'_>, towar
     State::established(user_plane)
 }
 
-/// Whether the AMF did not answer. The cause is the same if the request did not reach it and if the connection ended before its answer.
+/// Whether the AMF did not answer: the request did not reach it, or the connection ended before its answer.
 fn is_unanswered(problem: &Problem) -> bool {
-    [Cause::TimedOutRequest, Cause::TargetNfNotReachable].iter().any(|cause| problem.is(cause))
+    let unanswered = [Cause::TimedOutRequest, Cause::TargetNfNotReachable, Cause::NetworkFailure];
+    unanswered.iter().any(|cause| problem.is(cause))
 }
 
 impl AwaitingDownlinkSwitch {

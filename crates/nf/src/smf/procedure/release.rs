@@ -88,6 +88,10 @@ pub(in crate::smf) fn release_when_established(
 /// Starts the release that UDM or PCF requested: sends the commands to UE and gNB (TS 24.501 6.3.3.2).
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     match session.pending.release.take() {
+        // The UE is not paged for it: it learns it from the PDU session status.
+        Some(GsmCause::OutOfLadnServiceArea) if established.user_plane.gnb.is_none() => {
+            end_and_notify_amf(established.user_plane.into(), session, env)
+        }
         Some(cause) => command(established.into(), session, env, cause),
         None => established.into(),
     }

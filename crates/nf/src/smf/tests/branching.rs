@@ -269,7 +269,7 @@ fn the_endpoint_in_force_is_sent_again_if_an_amf_does_not_answer() {
         assert_eq!(world.take_ladder(), "", "{cause:?}: the gNB may answer");
         world.expire(Timer::SbiGuard);
     };
-    for cause in [Cause::TimedOutRequest, Cause::TargetNfNotReachable] {
+    for cause in [Cause::TimedOutRequest, Cause::TargetNfNotReachable, Cause::NetworkFailure] {
         let mut world = established();
         world.script.insert(Operation::N1N2MessageTransfer, None);
         world.branch("edge");

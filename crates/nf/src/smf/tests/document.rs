@@ -12,11 +12,18 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-handover-1", include_str!("../../../tests/golden/smf-handover-1.hex")),
     ("smf-handover-2", include_str!("../../../tests/golden/smf-handover-2.hex")),
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
+    ("smf-reflective-1", include_str!("../../../tests/golden/smf-reflective-1.hex")),
+    ("smf-ipv6-1", include_str!("../../../tests/golden/smf-ipv6-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
     let [document] = &world.bench.nf.documents()[..] else { panic!("not one session") };
     document.octets().to_vec()
+}
+
+#[test]
+fn shared_documents_have_room_for_each_section() {
+    crate::testing::check_sections(crate::smf::context::document::SECTIONS);
 }
 
 #[test]
@@ -30,6 +37,8 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-handover", only(&super::owner::prepared_by_another_amf())),
         ("smf-changing", only(&super::subscription_change::awaiting_decision())),
         ("smf-emergency", only(&super::emergency::without_policy())),
+        ("smf-reflective", only(&super::reflective::awaiting_complete())),
+        ("smf-ipv6", only(&super::ipv6::delegating())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }

@@ -20,9 +20,21 @@ fn with_prefixes() -> SmfConfig {
     config
 }
 
+/// Sessions have a /56 of 2001:db8:44::/47.
+fn with_delegation() -> SmfConfig {
+    let mut config = with_prefixes();
+    config.data_networks[0].pool6 = Some(("2001:db8:44::".parse().unwrap(), 47));
+    config.data_networks[0].delegation = 8;
+    config
+}
+
 /// A world whose subscription allows these types; the first one is the default.
 fn world(types: &[PduSessionType]) -> World {
-    let mut world = World::with(with_prefixes(), &["upf"]);
+    world_with(with_prefixes(), types)
+}
+
+fn world_with(config: SmfConfig, types: &[PduSessionType]) -> World {
+    let mut world = World::with(config, &["upf"]);
     let mut data = subscription();
     let SmSubsData::Individual(slices) = &mut data else { panic!("{data:?}") };
     for configuration in slices[0].dnn_configurations.values_mut() {
@@ -165,6 +177,60 @@ fn prefixes_of_all_sessions_differ_until_the_pool_is_used_up() {
     world.supi = "imsi-999700000009999".parse().unwrap();
     request(&mut world, Some(Kind::Ipv6));
     assert_eq!(world.reject(), GsmCause::InsufficientResources);
+}
+
+#[test]
+fn a_session_gets_a_shorter_prefix_whose_first_64_bits_the_ue_has() {
+    let mut world = world_with(with_delegation(), &[PduSessionType::Ipv6]);
+    world.script.insert(Operation::CreateSmPolicy, None);
+    request(&mut world, Some(Kind::Ipv6));
+    let (tag, Request::CreateSmPolicy(policy)) = world.open.remove(0) else { panic!() };
+    assert_eq!(policy.body.ipv6_address_prefix.as_deref(), Some("2001:db8:44:100::/56"));
+    let reply = usual(&Request::CreateSmPolicy(policy));
+    let seen = world.bench.reply(tag, reply);
+    world.follow(seen);
+    let Some(Message::SessionEstablishmentRequest(establishment)) = world.n4.first() else { panic!() };
+    for pdr in &establishment.create_pdrs {
+        let [ue] = pdr.pdi.ue_ip_addresses[..] else { panic!() };
+        assert_eq!(ue.ipv6, Some(Choice::Given("2001:db8:44:100::".parse().unwrap())));
+        assert_eq!((ue.prefix_delegation_bits, ue.prefix_len), (Some(8), None));
+    }
+    let interface_id = [0x20, 0x01, 0x0d, 0xb8, 0x00, 0x44, 0x01, 0x00];
+    assert_eq!(accept(&world).pdu_address.unwrap().interface_id, Some(interface_id));
+    world.supi = "imsi-999700000009999".parse().unwrap();
+    world.script.remove(&Operation::CreateSmPolicy);
+    request(&mut world, Some(Kind::Ipv6));
+    let interface_id = accept(&world).pdu_address.unwrap().interface_id.unwrap();
+    assert_eq!(interface_id[6..], [2, 0], "the next /56");
+}
+
+/// A session with a shorter prefix than 64 bits.
+pub(super) fn delegating() -> World {
+    let mut world = world_with(with_delegation(), &[PduSessionType::Ipv4v6]);
+    request(&mut world, Some(Kind::Ipv4v6));
+    world.gnb_answers();
+    world
+}
+
+#[test]
+fn a_restored_session_keeps_the_length_of_its_prefix() {
+    let mut world = residency::tracked(world_with(with_delegation(), &[PduSessionType::Ipv6]));
+    request(&mut world, Some(Kind::Ipv6));
+    world.gnb_answers();
+    let stored = residency::stored(&mut world);
+    let mut next = residency::restarted(&world, &stored, with_delegation());
+    next.associate(UPF, "upf");
+    let Some(Message::SessionEstablishmentRequest(establishment)) = next.n4.first() else { panic!() };
+    let [ue] = establishment.create_pdrs[0].pdi.ue_ip_addresses[..] else { panic!() };
+    assert_eq!(ue.prefix_delegation_bits, Some(8));
+    assert_eq!(next.bench.nf.audit().addresses, 1);
+    // Other sessions would get prefixes within it.
+    let mut config = with_delegation();
+    config.data_networks[0].delegation = 4;
+    let mut next = residency::restarted(&world, &stored, config);
+    next.associate(UPF, "upf");
+    assert!(next.n4.iter().all(|sent| !matches!(sent, Message::SessionEstablishmentRequest(_))));
+    assert_eq!(next.bench.nf.audit().addresses, 0);
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Local area data networks (TS 23.501 5.6.5).
 
+use super::handover::TARGET;
 use super::world::*;
 use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_nas::{GsmBody, GsmCause};
-use pith_sbi::Cause;
+use pith_ngap::transfer::PathSwitchRequestTransfer;
 use pith_sbi::common::PresenceState;
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
+use pith_sbi::{Cause, Response};
 
 /// The data network is available in some tracking areas.
 fn world() -> World {
@@ -60,6 +63,75 @@ fn a_session_without_a_user_plane_ends_without_a_message_to_the_ue() {
     let ladder = world.take_ladder();
     assert!(ladder.contains("amf <- SmContextStatusNotify") && !ladder.contains("N1N2"), "{ladder}");
     world.is_quiet();
+}
+
+/// What else the update has is processed, and then the session ends.
+#[test]
+fn a_deactivation_outside_the_service_area_reaches_the_upf() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    world.take_ladder();
+    world.update(|data| {
+        data.presence_in_ladn = Some(PresenceState::OutOfArea);
+        data.up_cnx_state = Some(UpCnxState::Deactivated);
+    });
+    let ladder = world.take_ladder();
+    let (buffers, ends) = ladder.split_once("amf <- 200").expect("the AMF gets its answer");
+    assert!(buffers.contains("upf <- SessionModificationRequest"), "{ladder}");
+    assert!(ends.contains("amf <- SmContextStatusNotify") && !ends.contains("N1N2"), "{ladder}");
+    world.is_quiet();
+}
+
+#[test]
+fn a_path_switch_outside_the_service_area_is_answered_before_the_release() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    world.take_ladder();
+    let transfer = PathSwitchRequestTransfer { downlink: TARGET, flows: vec![1], additional: vec![] };
+    world.update(|data| {
+        data.presence_in_ladn = Some(PresenceState::OutOfArea);
+        data.n2_sm_info_type = Some(N2SmInfoType::PathSwitchReq);
+        data.n2_sm_info = Some(transfer.encode().into());
+    });
+    let Some(Ok(Response::SmContextUpdated(answer))) = world.answers.last() else { panic!() };
+    assert_eq!(answer.n2_sm_info_type, Some(N2SmInfoType::PathSwitchReqAck));
+    let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::OutOfLadnServiceArea);
+    world.uplink(PduSessionReleaseComplete::new());
+    world.is_quiet();
+}
+
+#[test]
+fn an_activation_outside_the_service_area_is_refused() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    world.deactivate();
+    world.take_ladder();
+    world.update(|data| {
+        data.presence_in_ladn = Some(PresenceState::OutOfArea);
+        data.up_cnx_state = Some(UpCnxState::Activating);
+    });
+    assert_eq!(world.refusal(), &Cause::OutOfLadnServiceArea);
+    assert!(world.take_ladder().contains("amf <- SmContextStatusNotify"));
+    world.is_quiet();
+}
+
+/// The AMF has not answered for the gNB yet when the user plane ends.
+#[test]
+fn a_ue_that_becomes_idle_before_its_release_is_not_paged_for_it() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    world.upf = None;
+    world.deactivate();
+    reports(&mut world, PresenceState::OutOfArea);
+    world.take_ladder();
+    world.upf_answers_late();
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("amf <- SmContextStatusNotify") && !ladder.contains("N1N2"), "{ladder}");
 }
 
 /// The gNB has not answered yet: the session is released when it has.

@@ -16,6 +16,7 @@ mod owner;
 mod panic;
 mod policy;
 mod protocol_errors;
+mod reflective;
 mod refused_transfer;
 mod residency;
 mod retention;

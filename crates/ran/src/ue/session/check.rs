@@ -53,6 +53,9 @@ impl Ue {
             }
             _ => {}
         }
+        if accept.rq_timer.is_some() && !request.reflective_qos {
+            self.violation(CLAUSE, "an RQ timer for a UE that does not support reflective QoS");
+        }
         if accept.session_ambr.uplink.bps() == 0 || accept.session_ambr.downlink.bps() == 0 {
             self.violation("TS 24.501 9.11.4.14", "session-AMBR of 0");
         }

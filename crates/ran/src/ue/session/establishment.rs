@@ -8,13 +8,18 @@
 //! ```
 
 use super::qos::Qos;
-use super::{Procedure, SSC_MODE, Session, SessionRequest};
+use super::{DerivedRules, Procedure, SSC_MODE, Session, SessionRequest};
 use crate::ue::{Connection, Event, SessionFailure, State, Ue};
 use pith_nas::GsmMessage;
 use pith_nas::gsm::{
     PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionEstablishmentRequest,
 };
-use pith_nas::ie::{IntegrityProtectionMaximumDataRate, PcoRequest, PduSessionType, ServiceType, UplinkPco};
+use pith_nas::ie::{
+    GsmCapability, IntegrityProtectionMaximumDataRate, PcoRequest, PduSessionType, ServiceType, UplinkPco,
+};
+
+/// RqoS in the first octet of 5GSM capability (TS 24.501 9.11.4.1).
+const REFLECTIVE_QOS: u8 = 1;
 
 /// The options that a UE requests in a session with IPv6, in addition to IPv4's defaults (TS 24.008 10.5.6.3).
 fn requested_options(session_type: PduSessionType) -> Option<UplinkPco> {
@@ -76,6 +81,7 @@ impl Ue {
         let mut message = PduSessionEstablishmentRequest::new(IntegrityProtectionMaximumDataRate::FULL);
         message.pdu_session_type = Some(request.session_type);
         message.ssc_mode = Some(SSC_MODE);
+        message.gsm_capability = request.reflective_qos.then(|| GsmCapability(vec![REFLECTIVE_QOS]));
         message.extended_pco = requested_options(request.session_type);
         let message = GsmMessage::new(request.id, pti, message);
         self.send_gsm_request(&message, request.dnn.clone(), request.snssai);
@@ -94,7 +100,7 @@ impl Ue {
             return self.refuse_pti(id, pti, "PduSessionEstablishmentAccept");
         };
         match self.check_establishment_accept(&request, &accept) {
-            Some(flows) => self.take_session(id, flows, accept),
+            Some(flows) => self.take_session(&request, flows, accept),
             // An unusable session is released (6.4.1.3).
             None => {
                 self.event(Event::SessionFailed(id, SessionFailure::NotUsable));
@@ -103,16 +109,25 @@ impl Ue {
         }
     }
 
-    fn take_session(&mut self, id: u8, (default_qfi, qos): (u8, Qos), accept: PduSessionEstablishmentAccept) {
+    fn take_session(
+        &mut self,
+        &SessionRequest { id, reflective_qos, .. }: &SessionRequest,
+        (default_qfi, qos): (u8, Qos),
+        accept: PduSessionEstablishmentAccept,
+    ) {
         self.sessions.active.push(Session {
             id,
             session_type: accept.pdu_session_type,
             ipv4: accept.pdu_address.and_then(|address| address.ipv4),
             interface_id: accept.pdu_address.and_then(|address| address.interface_id),
             ipv6: None,
+            delegated: None,
             ambr: accept.session_ambr,
             default_qfi,
             qos,
+            reflective_qos,
+            rq_timer: accept.rq_timer,
+            derived: DerivedRules::default(),
             dnn: accept.dnn,
             user_plane: self.sessions.bearers.contains(&id),
         });

@@ -1,17 +1,20 @@
 //! 5GSM in the UE (TS 24.501 clause 6): PDU sessions and the procedures on them.
 
 mod check;
+mod derived;
 mod establishment;
 mod modification;
 mod qos;
 mod release;
 
+pub use derived::DerivedRules;
 pub use qos::Qos;
 
 use super::{Connection, Event, SessionFailure, State, Ue};
 use crate::clock::Instant;
+use crate::prefix::DelegatedPrefix;
 use pith_nas::gsm::GsmStatus;
-use pith_nas::ie::{PduSessionSet, PduSessionType, ServiceType, SscMode};
+use pith_nas::ie::{GprsTimer2, PduSessionSet, PduSessionType, ServiceType, SscMode};
 use pith_nas::{Fault, GmmCause, GsmBody, GsmCause, GsmMessage, Noted};
 use pith_types::{Ambr, Dnn, Snssai};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -28,6 +31,8 @@ pub struct SessionRequest {
     pub snssai: Option<Snssai>,
     /// PDU session type.
     pub session_type: PduSessionType,
+    /// Whether the UE supports reflective QoS in the session (TS 24.501 9.11.4.1).
+    pub reflective_qos: bool,
 }
 
 /// An active PDU session.
@@ -43,12 +48,20 @@ pub struct Session {
     pub interface_id: Option<[u8; 8]>,
     /// The UE's IPv6 address, once a Router Advertisement has its prefix.
     pub ipv6: Option<Ipv6Addr>,
+    /// The prefix that the UPF has delegated to it.
+    pub delegated: Option<DelegatedPrefix>,
     /// Session-AMBR.
     pub ambr: Ambr,
     /// The QoS flow of the default rule.
     pub default_qfi: u8,
     /// The other QoS rules and flows.
     pub qos: Qos,
+    /// Whether the UE supports reflective QoS in the session.
+    pub reflective_qos: bool,
+    /// The last RQ timer of the network.
+    pub rq_timer: Option<GprsTimer2>,
+    /// The rules that the UE has derived.
+    pub derived: DerivedRules,
     /// The data network in the accept.
     pub dnn: Option<Dnn>,
     /// Whether there are radio bearers for the session.
@@ -57,8 +70,13 @@ pub struct Session {
 
 impl Session {
     /// The QoS flow of an uplink packet.
-    pub fn flow_of(&self, packet: &[u8]) -> Option<u8> {
-        self.qos.flow_of(packet)
+    pub fn flow_of(&self, packet: &[u8], now: Instant) -> Option<u8> {
+        self.qos.flow_of(&self.derived, packet, now)
+    }
+
+    /// The address of a host behind the UE, if a prefix is delegated to it.
+    pub fn host_behind(&self) -> Option<Ipv6Addr> {
+        Some(self.delegated?.host(self.interface_id?))
     }
 
     /// The UE's link-local address, in a session with IPv6.
@@ -185,6 +203,17 @@ impl Sessions {
     /// Sets a session's IPv6 address, if it has none yet; returns the one that it has.
     pub fn set_ipv6(&mut self, id: u8, address: Ipv6Addr) -> Option<Ipv6Addr> {
         self.find(id).map(|session| *session.ipv6.get_or_insert(address))
+    }
+
+    /// A downlink packet of that flow with the RQI. Returns whether the UE supports reflective QoS in the session.
+    pub fn reflect(&mut self, id: u8, qfi: u8, packet: &[u8], now: Instant) -> bool {
+        let Some(session) = self.find(id).filter(|session| session.reflective_qos) else { return false };
+        session.derived.derive(packet, qfi, session.rq_timer, now);
+        true
+    }
+
+    pub fn set_delegated(&mut self, id: u8, prefix: DelegatedPrefix) -> Option<DelegatedPrefix> {
+        self.find(id).map(|session| *session.delegated.get_or_insert(prefix))
     }
 
     fn remove(&mut self, id: u8) -> Option<Session> {

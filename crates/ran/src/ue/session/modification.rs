@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  UE                                         SMF
-//!   | <- PDU SESSION MODIFICATION COMMAND      |   session-AMBR, QoS rules and flows
+//!   | <- PDU SESSION MODIFICATION COMMAND      |   session-AMBR, RQ timer, QoS rules and flows
 //!   |    PDU SESSION MODIFICATION COMPLETE ->  |
 //!   |    PDU SESSION MODIFICATION COMMAND REJECT -> |   instead, after an error in rules or flows
 //! ```
@@ -44,10 +44,15 @@ impl Ue {
         if let Some(ambr) = command.session_ambr {
             session.ambr = ambr;
         }
+        session.rq_timer = command.rq_timer.or(session.rq_timer);
+        let supports_timer = session.reflective_qos || command.rq_timer.is_none();
         if let Some(qfi) =
             command.qos_rules.as_ref().and_then(|rules| rules.0.iter().find_map(new_default_flow))
         {
             session.default_qfi = qfi;
+        }
+        if !supports_timer {
+            self.violation("TS 24.501 6.3.2.2", "an RQ timer for a UE that does not support reflective QoS");
         }
         self.send_gsm(&GsmMessage::new(id, pti, PduSessionModificationComplete::new()));
     }

@@ -1,6 +1,8 @@
 //! QoS rules and QoS flow descriptions of a session besides the default ones: operations with their errors (TS 24.501 6.3.2.4), and the
 //! classification of uplink packets (TS 23.501 5.7.1.3).
 
+use super::derived::{self, DerivedRules};
+use crate::clock::Instant;
 use pith_nas::GsmCause;
 use pith_nas::ie::{
     FilterComponent, FilterDirection, FlowOperation, FlowParameter, PacketFilter, QosFlowDescription,
@@ -138,11 +140,16 @@ impl Qos {
         self.flows.iter().find_map(fault_of_flow).map_or(Ok(()), |why| Err(semantic(why)))
     }
 
-    /// The flow of an uplink packet: that of the first rule with a filter that matches. `None`: the default flow.
-    pub fn flow_of(&self, packet: &[u8]) -> Option<u8> {
-        let tuple = Tuple::read(packet).filter(|_| !self.rules.is_empty())?;
+    /// The flow of an uplink packet: that of the first rule with a filter that matches, of the signalled rules and of the derived ones between
+    /// them (TS 24.501 6.2.5.1.3). `None`: the default flow.
+    pub fn flow_of(&self, derived: &DerivedRules, packet: &[u8], now: Instant) -> Option<u8> {
+        let tuple = Tuple::read(packet)?;
         let is_its = |rule: &&QosRule| rule.packet_filters.iter().any(|filter| tuple.matches(filter));
-        self.rules.iter().find(is_its)?.precedence_and_qfi.map(|it| it.qfi)
+        let signalled = self.rules.iter().find(is_its).and_then(|rule| rule.precedence_and_qfi);
+        match signalled {
+            Some(first) if first.precedence <= derived::PRECEDENCE => Some(first.qfi),
+            later => derived.flow_of(&tuple, now).or(later.map(|it| it.qfi)),
+        }
     }
 }
 
@@ -173,8 +180,8 @@ fn fault_of_flow(flow: &QosFlowDescription) -> Option<String> {
 }
 
 /// What packet filters see of an uplink packet.
-#[derive(Debug)]
-struct Tuple {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tuple {
     protocol: u8,
     traffic_class: u8,
     local: IpAddr,
@@ -184,7 +191,22 @@ struct Tuple {
 }
 
 impl Tuple {
-    fn read(packet: &[u8]) -> Option<Self> {
+    /// The uplink packets that answer this downlink packet of TCP or UDP (TS 24.501 6.2.5.1.4.2).
+    pub(super) fn of_downlink(packet: &[u8]) -> Option<Self> {
+        let is_later_fragment =
+            packet.first()? >> 4 == 4 && (packet.get(6)? & 0x1f, *packet.get(7)?) != (0, 0);
+        let Self { protocol, local, remote, ports, .. } =
+            Self::read(packet).filter(|_| !is_later_fragment)?;
+        let (from, to) = ports?;
+        Some(Self { protocol, traffic_class: 0, local: remote, remote: local, ports: Some((to, from)) })
+    }
+
+    /// Whether two packets have the same 5-tuple.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        Self { traffic_class: 0, ..*self } == Self { traffic_class: 0, ..*other }
+    }
+
+    pub(super) fn read(packet: &[u8]) -> Option<Self> {
         let (protocol, traffic_class, local, remote, transport): (_, _, IpAddr, IpAddr, _) = match packet
             .first()?
             >> 4
@@ -291,14 +313,35 @@ mod tests {
         packet
     }
 
+    fn flow(qos: &Qos, packet: &[u8]) -> Option<u8> {
+        qos.flow_of(&DerivedRules::default(), packet, Instant::START)
+    }
+
+    /// Derived rules have precedence 80 (TS 24.501 6.2.5.1.4.3).
+    #[test]
+    fn a_derived_rule_is_evaluated_between_those_of_the_network() {
+        let mut downlink = to(40_000);
+        downlink[20..22].copy_from_slice(&5004_u16.to_be_bytes());
+        let mut uplink = to(5004);
+        uplink[20..22].copy_from_slice(&40_000_u16.to_be_bytes());
+        let mut derived = DerivedRules::default();
+        derived.derive(&downlink, 7, None, Instant::START);
+        let of = |qos: &Qos| qos.flow_of(&derived, &uplink, Instant::START);
+        assert_eq!(of(&Qos::default()), Some(7), "before the default rule");
+        for (precedence, expected) in [(69, 2), (100, 7)] {
+            let qos = Qos::default().after(1, &[rule(2, precedence, 2, 5004)], &[voice(2)]).unwrap();
+            assert_eq!(of(&qos), Some(expected), "{precedence}");
+        }
+    }
+
     #[test]
     fn packets_use_the_flow_of_the_first_rule_that_matches() {
         let qos =
             Qos::default().after(1, &[rule(2, 20, 2, 5004), rule(3, 10, 1, 5004)], &[voice(2)]).unwrap();
-        assert_eq!(qos.flow_of(&to(5004)), Some(1), "the lower precedence");
+        assert_eq!(flow(&qos, &to(5004)), Some(1), "the lower precedence");
         let qos = qos.after(1, &[delete(3)], &[]).unwrap();
-        assert_eq!((qos.flow_of(&to(5004)), qos.flow_of(&to(5005))), (Some(2), None));
-        assert_eq!(qos.flow_of(&[0x45; 10]), None, "a cut packet");
+        assert_eq!((flow(&qos, &to(5004)), flow(&qos, &to(5005))), (Some(2), None));
+        assert_eq!(flow(&qos, &[0x45; 10]), None, "a cut packet");
         let again = qos.after(1, &[rule(2, 20, 2, 5004)], &[voice(2)]).unwrap();
         assert_eq!(again, qos, "a retransmitted command changes nothing");
     }

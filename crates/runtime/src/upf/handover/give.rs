@@ -16,8 +16,12 @@ use std::time::{Duration, Instant};
 
 /// Time for a successor's first frame, which it sends at once.
 const FIRST: Duration = Duration::from_millis(500);
-/// Time for a successor to install all sessions: a million take less than a minute.
-const INSTALLATION: Duration = Duration::from_secs(120);
+/// A successor that has not begun by then has failed, and another one may begin.
+const PREPARATION: Duration = Duration::from_secs(60);
+/// The longest time that N4 is not served while the state is handed over, and that the successor takes for a part of it. Pith's SMF gives a
+/// UPF up that is silent for about twice as long; until packets wait, the upgrade can be given up without a loss.
+const STATE: Duration = Duration::from_secs(4);
+const STALL: Duration = Duration::from_millis(1500);
 
 /// Awaits successors, one after the other.
 pub struct Successors {
@@ -137,7 +141,7 @@ impl Successors {
             );
         }
         // One that has not begun by then has failed.
-        if self.preparing.as_ref().is_some_and(|(since, _)| since.elapsed() < INSTALLATION) {
+        if self.preparing.as_ref().is_some_and(|(since, _)| since.elapsed() < PREPARATION) {
             return Some("another process already prepares to take over".into());
         }
         difference(&self.process.settings, &hello.settings)
@@ -147,17 +151,19 @@ impl Successors {
 /// Hands everything over; after an error this process has what it had. Returns the time in which N4 was not served.
 fn hand_over(channel: &mut Channel, estate: &mut Estate<'_>) -> io::Result<Duration> {
     let begun = Instant::now();
-    channel.limit(Some(INSTALLATION))?;
+    channel.limit(Some(STALL))?;
     let mut sent = Ok(());
     let counted = estate.upf.export(estate.now, &*estate.datapath, |record| {
         if sent.is_ok() {
-            sent = channel.send(Kind::State, &record);
+            let is_late = begun.elapsed() > STATE;
+            sent =
+                if is_late { Err(too_slow()) } else { channel.send(Kind::State, &record).map_err(stalled) };
         }
     });
     let counted = counted.map_err(io::Error::other)?;
     sent?;
-    channel.send(Kind::StateEnd, b"")?;
-    channel.expect(Kind::Ready)?;
+    channel.send(Kind::StateEnd, b"").map_err(stalled)?;
+    channel.expect(Kind::Ready).map_err(stalled)?;
     let mut queued = Vec::new();
     let swapped = swap(channel, estate, &counted, begun, &mut queued);
     if swapped.is_err()
@@ -166,6 +172,27 @@ fn hand_over(channel: &mut Channel, estate: &mut Estate<'_>) -> io::Result<Durat
         tracing::error!(%error, "user plane: packets cannot be handled again after a failed upgrade: restart the UPF");
     }
     swapped.map(|()| begun.elapsed())
+}
+
+fn too_slow() -> io::Error {
+    let text = format!(
+        "the state of all sessions takes more than {} s, in which SMFs get no answer: try again when the machine is less busy",
+        STATE.as_secs()
+    );
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+/// What a time limit of the channel means.
+fn stalled(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            io::Error::new(io::ErrorKind::TimedOut, "the new process does not take the state")
+        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            io::Error::new(error.kind(), "the new process has ended; its log says why")
+        }
+        _ => error,
+    }
 }
 
 /// From the time on when packets wait.

@@ -37,7 +37,8 @@ pub fn settings(n4: SocketAddr, config: &DatapathConfig) -> Settings {
             .map(|route| format!("{}/{} via {}", route.to.address, route.to.prefix, route.via));
         format!("{}: {}", policy.pool.gateway, text(routes.collect()))
     };
-    let routes = config.policies.iter().map(of_network).collect();
+    let routed = config.policies.iter().filter(|policy| !policy.routes.is_empty());
+    let routes = routed.map(of_network).collect();
     let pin = config.pin.as_ref().map(|pin| pin.display().to_string());
     [
         ("upf.n4", n4.to_string()),

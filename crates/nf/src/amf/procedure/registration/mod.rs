@@ -25,7 +25,7 @@ mod reject;
 mod request;
 mod take_over;
 
-pub(super) use network::serve_here;
+pub(super) use network::{register_in_udm, serve_here};
 
 pub(crate) use accept::{
     AwaitingRegistrationComplete, accept, confirm_guti_in_use, drop_old_guti, registration_area, renew_guti,
@@ -41,7 +41,7 @@ pub(crate) use request::{
 pub(crate) use take_over::{on_identified, take_over};
 
 use super::activation::{self, Purpose};
-use super::{RegistrationStep, context_transfer};
+use super::{RegistrationStep, context_transfer, reallocation};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::emergency::Emergency;
 use pith_nas::ie::PduSessionSet;
@@ -57,6 +57,7 @@ pub(crate) fn on_authenticated(
     mut attempt: Attempt,
 ) -> RegistrationStep {
     context_transfer::confirm(ue, env, &mut attempt);
+    reallocation::confirm(ue, env, attempt.begins_registration());
     ue.note_registration_request(&attempt.request);
     if attempt.begins_registration() {
         activation::reconcile(ue, env, PduSessionSet::NONE);

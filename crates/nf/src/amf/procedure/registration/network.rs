@@ -11,6 +11,7 @@ use crate::amf::slices::{self, Decision, Slices};
 use crate::amf::subscription::Subscription;
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf};
+use pith_sbi::npcf_ampolicycontrol::PolicyUpdate;
 use pith_sbi::{Operation, Reply, Response};
 use pith_types::Snssai;
 
@@ -35,7 +36,7 @@ pub(crate) struct AwaitingSliceSelection {
     pub call: CallId,
 }
 
-/// Npcf_AMPolicyControl_Create is pending.
+/// Npcf_AMPolicyControl_Create is pending; or Update, and then Get, for the association of the AMF from which the context came.
 #[derive(Debug)]
 pub(crate) struct AwaitingPolicyAssociation {
     pub(super) attempt: Attempt,
@@ -48,7 +49,11 @@ pack_struct!(AwaitingSliceSelection { attempt, call });
 pack_struct!(AwaitingPolicyAssociation { attempt, call });
 
 /// Nudm_UECM_Registration (step 14a); the UDM notifies the AMF that was registered before.
-pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+pub(in crate::amf::procedure) fn register_in_udm(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+) -> RegistrationStep {
     let call = consumer::register_in_udm(ue, env, attempt.kind()).ok_or(RegistrationError::NoIdentity)?;
     let next = AwaitingUecmRegistration { attempt, call };
     Ok(Step::waiting(Procedure::AwaitingUecmRegistration(next), Nf::Udm))
@@ -188,7 +193,7 @@ pub(in crate::amf::procedure) fn serve_here(
     allow(ue, env, attempt, slices)
 }
 
-/// Slices are selected: Npcf_AMPolicyControl_Create (step 16), unless there is an association already.
+/// Slices are selected: AM policy (steps 15 and 16), unless there is an association already.
 fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices) -> RegistrationStep {
     if slices.allowed.is_empty() {
         let error = RegistrationError::NoSlicesAvailable(slices.rejected);
@@ -198,9 +203,20 @@ fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices
     if ue.policy.is_some() {
         return on_policy_decided(ue, env, attempt);
     }
+    match consumer::take_policy(ue, env) {
+        Some(call) => Ok(await_policy(attempt, call)),
+        None => create_policy(ue, env, attempt),
+    }
+}
+
+/// Npcf_AMPolicyControl_Create (step 16).
+fn create_policy(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     let call = consumer::create_policy(ue, env).ok_or(RegistrationError::NoIdentity)?;
-    let next = AwaitingPolicyAssociation { attempt, call };
-    Ok(Step::waiting(Procedure::AwaitingPolicyAssociation(next), Nf::Pcf))
+    Ok(await_policy(attempt, call))
+}
+
+fn await_policy(attempt: Attempt, call: CallId) -> Step {
+    Step::waiting(Procedure::AwaitingPolicyAssociation(AwaitingPolicyAssociation { attempt, call }), Nf::Pcf)
 }
 
 impl AwaitingPolicyAssociation {
@@ -209,9 +225,27 @@ impl AwaitingPolicyAssociation {
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         if ue.is_emergency_registered() {
             consumer::undo(env, reply);
+            consumer::delete_policy(ue, env);
             return on_policy_decided(ue, env, self.attempt);
         }
         match reply {
+            Ok(Response::PolicyUpdate(update)) if ue.transferred_policy.is_some() => {
+                return self.on_taken(ue, env, &update);
+            }
+            Ok(Response::PolicyAssociation(association)) => {
+                if let Some(policy) = &mut ue.policy {
+                    (policy.rfsp, policy.ue_ambr) = (association.rfsp, association.ue_ambr);
+                    ue.restrict_by_policy(association.serv_area_res.as_ref());
+                }
+            }
+            Err(problem) if ue.transferred_policy.is_some() => {
+                env.out.log(Level::Info, || format!("the PCF does not go on with the AM policy: {problem}"));
+                // Without an answer of the PCF the association may be this AMF's: the next registration requests it again.
+                if problem.status < 500 {
+                    ue.transferred_policy = None;
+                    return create_policy(ue, env, self.attempt);
+                }
+            }
             Ok(Response::PolicyAssociationCreated(created)) => {
                 let policy = created.body;
                 let (rfsp, ue_ambr) = (policy.rfsp, policy.ue_ambr);
@@ -222,5 +256,17 @@ impl AwaitingPolicyAssociation {
             Err(problem) => env.out.log(Level::Warn, || format!("PCF sent no policy: {problem}")),
         }
         on_policy_decided(ue, env, self.attempt)
+    }
+
+    /// The association is this AMF's now. The answer has what has changed of the policy; the PCF sent the rest to the AMF from which the
+    /// context came, so this one reads it (TS 29.507 4.2.3.1).
+    fn on_taken(self, ue: &mut UeContext, env: &mut Env<'_>, update: &PolicyUpdate) -> RegistrationStep {
+        let Some(transferred) = ue.transferred_policy.take() else {
+            return on_policy_decided(ue, env, self.attempt);
+        };
+        let call = consumer::read_policy(ue, env, &transferred.uri);
+        ue.policy = Some(AmPolicy { uri: transferred.uri, rfsp: update.rfsp, ue_ambr: update.ue_ambr });
+        ue.restrict_by_policy(update.serv_area_res.as_ref());
+        Ok(await_policy(self.attempt, call))
     }
 }

@@ -9,7 +9,6 @@ use crate::amf::procedure::{
     self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification, voice_match,
 };
 use crate::amf::security::{choose_algorithms, is_acceptable, ng_ksi_after};
-use crate::amf::session::PduSession;
 use crate::kit::document::{pack_enum, pack_struct};
 use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
@@ -148,26 +147,26 @@ pub(crate) fn begin(
     procedure::settle(ue, env, step)
 }
 
-/// Goes on with the registration of a UE that another AMF has authenticated and passed on, with its sessions (TS 23.502 4.2.2.2.3 step 8).
-pub(crate) fn go_on(
-    ue: &mut UeContext,
-    env: &mut Env<'_>,
-    request: Box<RegistrationRequest>,
-    (supi, sessions): (Supi, Vec<PduSession>),
-) {
+/// Goes on with the registration of a UE that another AMF has authenticated and passed on (TS 23.502 4.2.2.2.3 step 8). That AMF's word does not
+/// end a registration here: such a UE is authenticated. Until the UE has sent something with its keys, it counts as an unauthenticated one.
+pub(crate) fn go_on(ue: &mut UeContext, env: &mut Env<'_>, request: Box<RegistrationRequest>, supi: Supi) {
     ue.since = env.config.identity.date_time(env.now);
+    let is_known = env.index.find_supi(&supi).is_some() || env.index.find_arrival(&supi).is_some();
     let attempt = Attempt {
         request,
-        is_verified: true,
+        is_verified: !is_known,
         has_been_asked: true,
         ng_ksi_was_in_use: false,
         purpose: AuthenticationPurpose::Registration,
         transferred_from: None,
     };
-    super::on_identified(ue, env, supi.into());
-    let ids: Vec<u8> = sessions.iter().map(|session| session.id).collect();
-    ue.sessions = sessions;
-    context_transfer::announce_idle(ue, env, &ids);
+    if is_known {
+        ue.supi = Some(supi);
+    } else {
+        let place = ue.half_open.take();
+        super::on_identified(ue, env, supi.into());
+        ue.half_open = place;
+    }
     let step = check(ue, env, &attempt).and_then(|()| identify(ue, env, attempt));
     procedure::settle(ue, env, step);
 }

@@ -29,9 +29,7 @@ pub(crate) fn on_identified(ue: &mut UeContext, env: &mut Env<'_>, identity: UeI
             ue.emergency.registration = EmergencyRegistration::Unauthenticated;
         }
     }
-    if let Some(place) = ue.half_open.take() {
-        env.half_open.remove(place);
-    }
+    ue.leave_half_open(env);
 }
 
 /// The UE is not that of the context: only the connection is kept.
@@ -47,6 +45,9 @@ fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
     }
     if let Some(other) = ue.identity() {
         env.index.free(&other, ue.key);
+    }
+    if let Some(origin) = ue.reallocation.as_mut().and_then(|it| it.origin.as_mut()) {
+        origin.sessions = None;
     }
     (ue.supi, ue.emergency) = (None, Emergency::default());
 }

@@ -3,7 +3,7 @@
 use super::super::tests::{initial, receive, set_up, shards_of};
 use super::*;
 use crate::gateway::n2::N2GatewayInput;
-use crate::kit::{N2Effect, Passage};
+use crate::kit::{N2Effect, Passage, Tnla};
 use crate::testing::block;
 use pith_types::{BlockMove, BlockOwner, FiveGSTmsi, FiveGTmsi, InstanceId, OwnerMap, ShardId};
 use std::sync::Arc;
@@ -125,6 +125,6 @@ fn what_waits_ends_with_its_association_and_is_bounded() {
         assert_eq!(shards_of(&receive(&mut gateway, message(ue))), NONE);
     }
     assert_eq!(shards_of(&receive(&mut gateway, message(7))).len(), 1, "no room");
-    gateway.handle(N2GatewayInput::Down { gnb: super::super::tests::GNB });
+    gateway.handle(N2GatewayInput::Down { tnla: Tnla(super::super::tests::GNB.0) });
     assert_eq!((gateway.elsewhere.waiting.len(), gateway.elsewhere.octets), (0, 0));
 }

@@ -3,7 +3,7 @@
 use super::super::tests::{GNB, receive, set_up, uplink};
 use super::*;
 use crate::gateway::n2::N2GatewayInput;
-use crate::kit::N2Effect;
+use crate::kit::{N2Effect, Tnla};
 use crate::testing::block;
 use pith_types::{AmfUeNgapId, BlockOwner, InstanceId, RanUeNgapId};
 
@@ -53,7 +53,11 @@ fn messages_for_the_block_wait_and_reach_the_new_owner_in_order() {
     let effects = tell(&mut gateway, moved(vec![(GNB, id(5), RanUeNgapId(1))]));
     let pdu = |connection: u32| N2GatewayEffect::ToShard {
         shard: ShardId(1),
-        input: N2Input::Pdu { gnb: GNB, stream: 3, pdu: uplink(id(connection).value()).into() },
+        input: N2Input::Pdu {
+            gnb: GNB,
+            binding: TnlaBinding { tnla: Some(Tnla(GNB.0)), stream: 3 },
+            pdu: uplink(id(connection).value()).into(),
+        },
     };
     assert_eq!(effects, [pdu(5), pdu(6), pdu(5)]);
     assert_eq!(to_shards(&receive(&mut gateway, uplink(id(5).value()))), [(1, "Pdu".into())]);
@@ -73,7 +77,7 @@ fn a_block_that_stays_gets_what_waited() {
 fn the_new_owner_learns_what_ended_while_the_block_passed() {
     let mut gateway = set_up();
     begin(&mut gateway);
-    gateway.handle(N2GatewayInput::Down { gnb: GNB }).for_each(drop);
+    gateway.handle(N2GatewayInput::Down { tnla: Tnla(GNB.0) }).for_each(drop);
     let effects = tell(&mut gateway, moved(vec![(GNB, id(5), RanUeNgapId(1))]));
     let ues = vec![ResetUe { amf: Some(id(5)), ran: Some(RanUeNgapId(1)) }];
     let input = N2Input::Reset { gnb: GNB, ues: Some(ues) };

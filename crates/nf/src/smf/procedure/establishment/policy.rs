@@ -60,7 +60,12 @@ impl AwaitingPolicyDecision {
                 if let Some(supi) = session.ue.supi().filter(|_| !session.is_emergency).cloned() {
                     consumer::subscribe_to_changes(session, env, supi);
                 }
-                let (flows, failures) = session.flows.current.after(&created.body, &[], &session.qos);
+                if session.reflective.is_supported {
+                    let timer = created.body.reflective_qos_timer.unwrap_or(env.config.rq_timer);
+                    session.reflective.timer = Some(timer);
+                }
+                let of = (&session.qos, session.reflective);
+                let (flows, failures) = session.flows.current.after(&created.body, &[], of);
                 session.flows.current = flows;
                 let reports = failures.into_iter().map(Failure::into_report).collect();
                 consumer::report_rules(session, env, reports);
@@ -109,7 +114,9 @@ pub(super) fn take_addresses(session: &mut SmContext, env: &mut Env<'_>, anchor:
     let former = session.address;
     let v4 = take_address(session, env, v4, former.v4.map(IpAddr::V4));
     let v6 = take_address(session, env, v6, former.v6.map(IpAddr::V6));
+    let delegation = env.network(session).map_or(0, |network| network.delegation);
     session.address = UeAddress {
+        delegation: if v6.is_some() { delegation } else { 0 },
         v4: v4.and_then(|address| if let IpAddr::V4(v4) = address { Some(v4) } else { None }),
         v6: v6.and_then(|address| if let IpAddr::V6(v6) = address { Some(v6) } else { None }),
     };

@@ -10,7 +10,7 @@ use crate::smf::n1::UNASSIGNED_PTI;
 use crate::smf::procedure::release;
 use crate::smf::{Smf, consumer, n1, table};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
-use pith_nas::ie::{PcoRequest, PduSessionType, SscMode};
+use pith_nas::ie::{GsmCapability, PcoRequest, PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
 use pith_sbi::common::PresenceState;
 use pith_sbi::nsmf_pdusession::{RequestType, SmContextCreateData, SmContextCreateErrorData};
@@ -27,6 +27,8 @@ struct Accepted {
     tac: Option<Tac>,
     /// The requested IP versions, and whether the UE requests IPv6 addresses of DNS servers.
     ip: (IpVersions, bool),
+    /// Whether the UE derives QoS rules.
+    supports_reflective_qos: bool,
     request: UeRequest,
     access: Box<Access>,
 }
@@ -75,7 +77,18 @@ impl Smf {
                 release::end_state(state, session, env)
             });
         }
-        let Accepted { ue, source, pdu_session_id, dnn, snssai, tac, ip, request, access } = accepted;
+        let Accepted {
+            ue,
+            source,
+            pdu_session_id,
+            dnn,
+            snssai,
+            tac,
+            ip,
+            supports_reflective_qos,
+            request,
+            access,
+        } = accepted;
         let (ids, rng) = (&mut self.shared.ids, &mut self.rng);
         let (instance, status_uri) = (data.serving_nf_id, data.sm_context_status_uri);
         let owner = Owner::of(reply.caller());
@@ -90,6 +103,7 @@ impl Smf {
             let mut session = SmContext::new((key, id, seid), named, (dnn, snssai), tac, amf);
             (session.ip, session.asks_dns6) = ip;
             (session.is_emergency, session.is_registered) = (is_emergency, is_registered);
+            session.reflective.is_supported = supports_reflective_qos;
             Box::new(session)
         });
         let Some(key) = key else {
@@ -149,7 +163,19 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     let tac = location.map(|location| location.tai.tac);
     let request = UeRequest { pti, asks: asks(&message) };
     let ip = (ip, asks_for(&message, &PcoRequest::DnsServerIpv6));
-    Ok(Accepted { ue, source, pdu_session_id, dnn, snssai, tac, ip, request, access: Box::new(access(data)) })
+    let supports_reflective_qos = message.gsm_capability.as_ref().is_some_and(GsmCapability::reflective_qos);
+    Ok(Accepted {
+        ue,
+        source,
+        pdu_session_id,
+        dnn,
+        snssai,
+        tac,
+        ip,
+        supports_reflective_qos,
+        request,
+        access: Box::new(access(data)),
+    })
 }
 
 /// Whether the UE requests an emergency session.
