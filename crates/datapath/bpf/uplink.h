@@ -161,6 +161,29 @@ INLINE int refuse_source(struct path *path, struct session *session, u32 length)
 					  : drop(path, &path->cpu->n3_rest, length, SPOOFED_SOURCE);
 }
 
+/* ICMP messages about other packets: RFC 792. */
+#define ICMP_ERRORS (1u << 3 | 1u << 4 | 1u << 5 | 1u << 11 | 1u << 12)
+#define ICMPV6_FIRST_INFORMATIONAL 128
+
+/* Whether a packet may be an ICMP error: user space examines the packet that it quotes. `cursor` is at its start. */
+INLINE int may_be_error(struct cursor cursor, const struct flow *flow)
+{
+	if (flow->v6) {
+		struct ipv6hdr *ip = take(&cursor, sizeof(*ip));
+		u8 *first = take(&cursor, 1);
+		if (!ip || !first)
+			return 0;
+		if (ip->nexthdr == IPPROTO_ICMPV6)
+			return *first < ICMPV6_FIRST_INFORMATIONAL;
+		return is_extension(ip->nexthdr) && (*first == IPPROTO_ICMPV6 || is_extension(*first));
+	}
+	struct iphdr *ip = take(&cursor, sizeof(*ip));
+	u8 *type = take(&cursor, 1);
+	if (!ip || !type || ip->protocol != IPPROTO_ICMP)
+		return 0;
+	return ip->ihl != 5 || (*type < 32 && ICMP_ERRORS >> *type & 1);
+}
+
 /* Redirects a packet to user space, where it is queued. */
 INLINE int redirect_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
 {
@@ -218,7 +241,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	if (loses_congestion(&flow))
 		return drop(path, &path->cpu->n3_rest, flow.length, LOST_CONGESTION);
 	/* User space is the router on the link, and refuses all other packets of it. */
-	if (is_on_link(&flow))
+	if (is_on_link(&flow) || may_be_error(cursor, &flow))
 		return pass_to_user(path, session);
 	if (session->action != FORWARD)
 		return redirect_uplink(ctx, path, session, &flow);

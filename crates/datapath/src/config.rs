@@ -28,6 +28,8 @@ pub struct DatapathConfig {
     pub workers: usize,
     /// Whether packets to other networks get an address of the host (NAT44). The XDP path needs Linux 6.0 for it.
     pub nat: bool,
+    /// The greatest number of connections of a UE through NAT44; 0: unlimited.
+    pub nat_connections: u32,
     /// Closed destinations in addition to this host and the networks of `n3_addresses`.
     pub boundary: Boundary,
     /// N6 policies of pools, at most one a pool. Sessions of pools with another policy than NAT44 take the portable path.
@@ -109,6 +111,7 @@ impl Default for DatapathConfig {
             dns: Vec::new(),
             workers: 0,
             nat: false,
+            nat_connections: 4096,
             boundary: Boundary::default(),
             policies: Vec::new(),
             buffer: BufferLimits::default(),

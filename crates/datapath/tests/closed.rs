@@ -176,13 +176,43 @@ fn a_host_of_the_data_network_speaks_neither_for_ues_nor_for_the_core() {
         };
         trust_all_sources();
         lab.install(session_of(3, OTHER_UE, TEID + 2, GNB_TEID + 2));
-        assert_forged_sources_are_dropped(&lab);
-        assert!(lab.gnb_hears_nothing());
-        lab.data_network(7001).send_to(b"honest", (UE, 7000)).unwrap();
-        assert_eq!(lab.downlink().payload(), b"honest");
+        let honest = u64::from(!nat);
+        if nat {
+            // The packet filter drops all that is unsolicited.
+            for source in FORGED {
+                assert!(forger(&lab, source).send_to(b"forged", (UE, 7000)).is_ok());
+            }
+            assert!(lab.gnb_hears_nothing());
+        } else {
+            assert_forged_sources_are_dropped(&lab);
+            assert!(lab.gnb_hears_nothing());
+            lab.data_network(7001).send_to(b"honest", (UE, 7000)).unwrap();
+            assert_eq!(lab.downlink().payload(), b"honest");
+        }
         lab.uplink(TEID + 2, &udp(OTHER_UE, UE, 7000, b"of the other UE"));
         assert_eq!(lab.downlink().payload(), b"of the other UE");
-        assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.downlink_packets, 2);
+        assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.downlink_packets, honest + 1);
+    }
+}
+
+/// This host would answer to the UE, by ICMP if no socket receives the packet.
+#[test]
+fn a_host_of_the_data_network_does_not_speak_for_a_ue_to_this_host() {
+    for (kind, nat) in kinds() {
+        let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
+        trust_all_sources();
+        let host = UdpSocket::bind(("0.0.0.0", 7777)).unwrap();
+        for port in [7777, 7778] {
+            assert!(forger(&lab, UE).send_to(b"forged", (UPF_N6, port)).is_ok());
+        }
+        assert!(lab.gnb_hears_nothing());
+        host.set_nonblocking(true).unwrap();
+        assert!(host.recv(&mut [0; 100]).is_err());
+        // This host itself has an address of the pool.
+        host.set_nonblocking(false).unwrap();
+        host.set_read_timeout(Some(PATIENCE)).unwrap();
+        UdpSocket::bind((GATEWAY, 7779)).unwrap().send_to(b"own", (GATEWAY, 7777)).unwrap();
+        assert_eq!(receive(&host), b"own");
     }
 }
 
@@ -267,7 +297,7 @@ fn a_ue_may_ping_its_own_gateway_and_no_other_address_of_the_host() {
         assert_eq!((reply[9], reply[20], &reply[12..16]), (1, 0, &GATEWAY.octets()[..]));
         lab.uplink(TEID, &icmp(UPF_N6, 8));
         lab.uplink(TEID, &icmp(Ipv4Addr::new(10, 46, 0, 1), 8));
-        lab.uplink(TEID, &icmp(GATEWAY, 3));
+        lab.uplink(TEID, &icmp(GATEWAY, 13));
         lab.wait_dropped(DropReason::ClosedDestination, 3);
     }
 }

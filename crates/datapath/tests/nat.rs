@@ -7,7 +7,8 @@ mod support;
 
 use pith_datapath::DatapathConfig;
 use pith_upf::contract::*;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::process::Command;
 use std::time::Duration;
 use support::*;
 
@@ -74,6 +75,77 @@ fn a_packet_without_connection_does_not_reach_the_ue() {
         assert!(lab.gnb_hears_nothing());
         server.send_to(b"answer", public).unwrap();
         assert_eq!(lab.downlink().payload(), b"answer");
+    }
+}
+
+/// Also if it knows the UE's own address (RFC 4787 REQ-8).
+#[test]
+fn no_host_begins_a_connection_to_a_ue() {
+    for mut lab in nat_labs() {
+        lab.install(session());
+        let server = lab.data_network(7000);
+        lab.server.run(|| {
+            run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"));
+            let patience = Duration::from_millis(100);
+            assert!(TcpStream::connect_timeout(&(UE, 5000).into(), patience).is_err());
+            let ping = Command::new("ping").args(["-c1", "-W0.1", &UE.to_string()]).output();
+            ping.expect("ping (iputils)");
+        });
+        let to_ue = || server.send_to(b"unsolicited", (UE, 5000)).unwrap();
+        to_ue();
+        assert!(lab.gnb_hears_nothing());
+        // A connection with that server opens its public address only.
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"up"));
+        let public = receive_from(&server, b"up");
+        to_ue();
+        assert!(lab.gnb_hears_nothing());
+        server.send_to(b"answer", public).unwrap();
+        assert_eq!(lab.downlink().payload(), b"answer");
+        // This host is not of another network, and may forward ports to UEs.
+        UdpSocket::bind((GATEWAY, 7000)).unwrap().send_to(b"of the host", (UE, 5000)).unwrap();
+        assert_eq!(lab.downlink().payload(), b"of the host");
+        run("nft add table ip others");
+        run("nft add chain ip others prerouting { type nat hook prerouting priority -100 ; }");
+        run(&format!("nft add rule ip others prerouting ip daddr {UPF_N6} udp dport 7070 dnat to {UE}:5000"));
+        server.send_to(b"forwarded", (UPF_N6, 7070)).unwrap();
+        assert_eq!(lab.downlink().payload(), b"forwarded");
+    }
+}
+
+/// A UE takes neither all ports nor the kernel's whole table (RFC 6888 REQ-4).
+#[test]
+fn a_ue_has_a_limited_number_of_connections() {
+    let config = DatapathConfig { nat: true, nat_connections: 10, workers: 2, ..DatapathConfig::default() };
+    for mut lab in labs_with(config) {
+        lab.server.run(|| drop(run("ethtool -K eth0 tx off")));
+        lab.install(session());
+        let other = Ipv4Addr::new(10, 45, 0, 3);
+        lab.install(session_of(2, other, TEID + 1, GNB_TEID + 1));
+        let server = lab.data_network(7000);
+        let server_of = |number: u16| lab.data_network(7100 + number);
+        let servers: Vec<_> = (0..10).map(server_of).collect();
+        for (server, port) in servers.iter().zip(7100..) {
+            lab.uplink(TEID, &udp(UE, SERVER, port, b"one more"));
+            receive_from(server, b"one more");
+        }
+        // The kernel answers no packet without checksum.
+        let mut packet = udp(UE, SERVER, 7000, b"too many");
+        let pseudo = [&packet[12..20], &[0, 17, 0, 16]].concat();
+        set_sum(&mut packet[20..], 6, &pseudo);
+        lab.uplink(TEID, &packet);
+        let answer = lab.downlink().inner;
+        assert_eq!(
+            (answer[9], &answer[16..22]),
+            (1, &[&UE.octets()[..], &[3, 13]].concat()[..]),
+            "prohibited"
+        );
+        let table = run("nft list table ip pith_pith0");
+        assert!(table.contains("ct count over 10 } counter packets 1 bytes"), "{table}");
+        // Its connections go on, and those of others begin.
+        lab.uplink(TEID, &udp(UE, SERVER, 7100, b"old"));
+        receive_from(&servers[0], b"old");
+        lab.uplink(TEID + 1, &udp(other, SERVER, 7000, b"of another UE"));
+        receive_from(&server, b"of another UE");
     }
 }
 

@@ -9,6 +9,7 @@ pub const TCP: u8 = 6;
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;
 const SCTP: u8 = 132;
+const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 const ESP: u8 = 50;
 const AH: u8 = 51;
@@ -121,6 +122,32 @@ impl Flow {
     fn is_dhcpv6(&self, to: Ipv6Addr) -> bool {
         let is_for_server = self.ports.is_some_and(|(_, port)| port == SERVER_PORT);
         self.protocol == UDP && is_for_server && to == ALL_SERVERS
+    }
+
+    /// Whether the packet is an ICMP error, which quotes another packet: RFC 792, or RFC 4443 2.1.
+    pub fn is_icmp_error(&self, packet: &[u8]) -> bool {
+        let Some(&kind) = packet.get(self.transport_at) else { return false };
+        let is_later_fragment = || {
+            let fragment = packet.get(6..8).and_then(|octets| octets.first_chunk::<2>());
+            fragment.is_some_and(|octets| u16::from_be_bytes(*octets) & 0x1fff != 0)
+        };
+        match self.protocol {
+            ICMP => matches!(kind, 3 | 4 | 5 | 11 | 12) && !is_later_fragment(),
+            ICMPV6 => kind < 128,
+            _ => false,
+        }
+    }
+
+    /// The destination of the packet that an ICMP error quotes; the unspecified address if it is not there.
+    pub fn quoted_destination(&self, packet: &[u8]) -> IpAddr {
+        let quoted = packet.get(self.transport_at + 8..self.length).unwrap_or_default();
+        let v4 = || quoted.get(16..)?.first_chunk::<4>();
+        let v6 = || quoted.get(24..)?.first_chunk::<16>();
+        match (self.source, quoted.first().map(|first| first >> 4)) {
+            (IpAddr::V4(_), Some(4)) => v4().map_or(Ipv4Addr::UNSPECIFIED, |octets| (*octets).into()).into(),
+            (IpAddr::V6(_), Some(6)) => v6().map_or(Ipv6Addr::UNSPECIFIED, |octets| (*octets).into()).into(),
+            _ => Ipv4Addr::UNSPECIFIED.into(),
+        }
     }
 
     /// A hash of addresses and ports. Senders can cause collisions, but gain nothing by them.

@@ -174,6 +174,9 @@ impl Path {
             Ok(found) => found,
             Err((rule, reason)) => return self.refuse(rules, rule, ingress, reason),
         };
+        if !flow.is_on_link() && rules.is_forged_error(rule, &flow, packet) {
+            return self.refuse(rules, Some(rule), ingress, DropReason::SpoofedSource);
+        }
         let is_to_network = action == Action::Forward(Destination::Network);
         if is_to_network && !self.border.lets_pass(tables, rules, &flow, packet) {
             return self.refuse(rules, Some(rule), ingress, DropReason::ClosedDestination);

@@ -138,6 +138,12 @@ impl Rules {
         rule.direction() == Direction::Uplink && !self.ue.is_empty() && !self.owns(source)
     }
 
+    /// Whether a packet that matched `rule` is an ICMP error about a packet that was not for the UE: hosts and NAT would take it
+    /// for one about another UE's connection.
+    pub fn is_forged_error(&self, rule: &Rule, flow: &Flow, packet: &[u8]) -> bool {
+        flow.is_icmp_error(packet) && self.is_spoofed(rule, flow.quoted_destination(packet))
+    }
+
     /// Whether this UPF is the router on the link of the session's UE, and packets of the link end here: the UE has an IPv6
     /// prefix, and the packet's rule forwards to the data network. At a UPF between gNB and anchor it forwards into a tunnel.
     pub fn ends_link(&self, origin: Origin, flow: &Flow, qfi: Option<Qfi>) -> bool {

@@ -34,7 +34,7 @@ const PRIORITY: i32 = -10;
 const MAX_BLOCKS: usize = 2_048;
 
 /// All chains.
-const CHAINS: [&str; 4] = ["closed_look", "closed_input", "closed_forward", "closed_sources"];
+const CHAINS: [&str; 5] = ["closed_look", "closed_input", "closed_forward", "closed_sources", "closed_hosts"];
 
 /// The sets and chains of closed destinations, a table for each address family: a packet is compared with rules of its own
 /// family only. `one_sided`: interfaces towards gNBs and other UPFs only. `by_kernel`: whether the kernel forwards packets
@@ -43,7 +43,9 @@ pub fn tables(tun: &str, reach: &Reach, one_sided: &[String], by_kernel: bool) -
     Family::ALL
         .map(|family| Table {
             family: family.word(),
-            body: family.chains(tun, reach, one_sided) + &family.sources(tun, reach, by_kernel),
+            body: family.chains(tun, reach, one_sided)
+                + &family.sources(tun, reach, by_kernel)
+                + &family.hosts(tun, reach),
         })
         .into()
 }
@@ -211,6 +213,20 @@ impl Family {
         )
     }
 
+    /// The chain that drops packets to this host with a UE's source address from elsewhere: this host would answer to the UE.
+    fn hosts(self, tun: &str, reach: &Reach) -> String {
+        let pools = reach.here().iter().filter(|pool| Self::of(pool.address) == self);
+        let word = self.word();
+        let rule = |pool: &AddressRange| {
+            format!("\t\t{word} saddr {} iif != \"{tun}\" iif != \"lo\" drop\n", Net(*pool))
+        };
+        let rules: String = pools.map(rule).collect();
+        if rules.is_empty() {
+            return rules;
+        }
+        format!("\tchain closed_hosts {{\n\t\ttype filter hook input priority {PRIORITY};\n{rules}\t}}\n")
+    }
+
     fn unspecified(self) -> &'static str {
         if self == Self::V4 { "0.0.0.0" } else { "::" }
     }
@@ -374,6 +390,7 @@ mod tests {
             "@nh,192,16 @near6 jump closed_look\n",
             "hook forward priority -10;\n\t\tiif \"pith0\" accept\n\t\toif != \"pith0\" accept\n\
              \t\tip saddr { 10.45.0.0/16, 10.46.0.0/16 } ip saddr set 0.0.0.0 accept\n\t}\n",
+            "hook input priority -10;\n\t\tip saddr 10.45.0.0/16 iif != \"pith0\" iif != \"lo\" drop\n\t\tip saddr 10.46",
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }

@@ -1,6 +1,6 @@
 //! The system's settings through which UEs reach the data network, set up at start and restored at stop: the
 //! TUN interface's addresses, forwarding, NAT, firewalls, routes. Pith changes only what it created, except
-//! `ip_forward`, whose previous value it restores.
+//! settings of the kernel such as `ip_forward`, whose previous values it restores.
 
 mod closed;
 mod firewall;
@@ -42,7 +42,7 @@ use std::net::IpAddr;
 /// The settings; dropping this restores the system. The interface itself ends with its last queue.
 #[derive(Debug, Default)]
 pub struct Network {
-    forwarding: Vec<Switch>,
+    switches: Vec<Switch>,
     routes: Vec<NetworkRoutes>,
     tables: Tables,
     iptables: Iptables,
@@ -65,11 +65,12 @@ impl Network {
         let v6 = config.pools.iter().any(|pool| pool.gateway.is_ipv6());
         interface::quieten(&config.tun, v6);
         interface::bring_up(config)?;
-        let forwarding = forward(config, &[])?;
+        let mut switches = forward(config, &[])?;
         let routes = NetworkRoutes::set_up(config)?;
         let (Filter { tables, iptables }, closes) = filter(config)?;
         let iptables = iptables.unwrap_or_default();
-        Ok(Self { forwarding, routes, tables, iptables, closes })
+        switches.extend(lifetimes(config, &[]));
+        Ok(Self { switches, routes, tables, iptables, closes })
     }
 
     /// Another process's settings, which this one leaves as they are.
@@ -80,21 +81,22 @@ impl Network {
     /// Becomes the owner of a former process's settings, with `former` values of those that it changed. The packet filter is renewed
     /// in one transaction; addresses and routes are as they were.
     pub fn own(&mut self, config: &DatapathConfig, former: &[(String, String)]) -> Result<(), StartError> {
-        self.forwarding = forward(config, former)?;
+        self.switches = forward(config, former)?;
         self.routes = NetworkRoutes::inherit(config)?;
         let (Filter { tables, iptables }, closes) = filter(config)?;
         (self.tables, self.iptables, self.closes) = (tables, iptables.unwrap_or_default(), closes);
+        self.switches.extend(lifetimes(config, former));
         Ok(())
     }
 
     /// The settings that were changed, with their former values.
     pub fn former_settings(&self) -> Vec<(String, String)> {
-        self.forwarding.iter().filter_map(Switch::former).collect()
+        self.switches.iter().filter_map(Switch::former).collect()
     }
 
     /// Leaves all settings to another process.
     pub fn leave(&mut self) {
-        self.forwarding.iter_mut().for_each(Switch::keep);
+        self.switches.iter_mut().for_each(Switch::keep);
         std::mem::take(&mut self.routes).into_iter().for_each(std::mem::forget);
         std::mem::forget(std::mem::take(&mut self.tables));
         std::mem::forget(std::mem::take(&mut self.iptables));
@@ -114,6 +116,13 @@ fn forward(config: &DatapathConfig, former: &[(String, String)]) -> Result<Vec<S
             Switch::inherit(setting, former).map_err(StartError::setup(what))
         })
         .collect()
+}
+
+/// Raises the lifetimes of connections with NAT, whose settings exist from the packet filter's NAT rules on; `former` are values
+/// from before a former process.
+fn lifetimes(config: &DatapathConfig, former: &[(String, String)]) -> Vec<Switch> {
+    let has_nat = config.pools.iter().any(|pool| config.has_nat44(*pool));
+    if has_nat { Switch::lifetimes(former) } else { Vec::new() }
 }
 
 /// Sets up the packet filter. Returns whether it checks closed destinations.
@@ -179,7 +188,7 @@ fn packet_filter(config: &DatapathConfig, closed: Vec<Table>) -> io::Result<Filt
     let nat = nat::tables(config);
     let is_wanted = !nat.is_empty() || firewall.is_some();
     let mut tables: Vec<_> = nat.into_iter().chain(firewall).collect();
-    for table in closed {
+    for table in closed.clone() {
         match tables.iter_mut().find(|other| other.family == table.family) {
             Some(other) => other.body += &table.body,
             None => tables.push(table),
@@ -190,6 +199,15 @@ fn packet_filter(config: &DatapathConfig, closed: Vec<Table>) -> io::Result<Filt
             if error.kind() == io::ErrorKind::NotFound && (!is_wanted || Iptables::is_enough_for(config)) =>
         {
             Ok(Filter { tables: Tables::default(), iptables: Some(Iptables::set_up(config)?) })
+        }
+        // The kernel may be unable to count connections.
+        Err(error) if config.nat_connections > 0 && error.kind() != io::ErrorKind::NotFound => {
+            let unlimited = DatapathConfig { nat_connections: 0, ..config.clone() };
+            let filter = packet_filter(&unlimited, closed).map_err(|_| error)?;
+            tracing::warn!(
+                "NAT: the number of a UE's connections is unlimited: load the module nft_connlimit"
+            );
+            Ok(filter)
         }
         tables => Ok(Filter { tables: tables?, iptables: None }),
     }

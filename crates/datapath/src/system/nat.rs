@@ -10,15 +10,16 @@ use super::port_blocks::PortBlocks;
 use crate::config::{DatapathConfig, UePool};
 use std::io;
 
+/// UEs whose connections are counted; the kernel's set takes memory for those with connections only.
+const MAX_UES: u64 = 1 << 20;
+
 /// The tables of a configuration.
 pub fn tables(config: &DatapathConfig) -> Vec<Table> {
     let tun = &config.tun;
     let v4 = nat44(config);
     let nat66 = config.policies.iter().filter(|policy| policy.nat66 && policy.pool.gateway.is_ipv6());
-    let v6: Vec<_> = nat66
-        .map(|policy| format!("\t\tip6 saddr {} oifname != \"{tun}\"", Net(policy.pool.network())))
-        .collect();
-    let rules: String = v6.iter().map(|from| format!("{from} masquerade\n")).collect();
+    let v6: Vec<_> = nat66.map(|policy| policy.pool).collect();
+    let rules: String = v6.iter().map(|pool| format!("{} masquerade\n", leaving(tun, *pool))).collect();
     let v4 = (!v4.is_empty()).then_some(Table { family: "ip", body: v4 });
     let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chains(tun, &rules, &v6) });
     v4.into_iter().chain(v6).collect()
@@ -26,9 +27,9 @@ pub fn tables(config: &DatapathConfig) -> Vec<Table> {
 
 fn nat44(config: &DatapathConfig) -> String {
     let tun = &config.tun;
-    let (mut rules, mut maps, mut sources) = (String::new(), String::new(), Vec::new());
+    let (mut rules, mut maps, mut pools) = (String::new(), String::new(), Vec::new());
     for (at, pool) in config.pools.iter().enumerate().filter(|(_, pool)| pool.gateway.is_ipv4()) {
-        let from = format!("\t\tip saddr {} oifname != \"{tun}\"", Net(pool.network()));
+        let from = leaving(tun, *pool);
         match config.policy(*pool).and_then(|policy| policy.port_blocks.as_ref()) {
             Some(blocks) => {
                 maps += &block_maps(at, *pool, blocks);
@@ -38,21 +39,65 @@ fn nat44(config: &DatapathConfig) -> String {
             None if config.nat => rules += &format!("{from} masquerade\n"),
             None => continue,
         }
-        sources.push(from);
+        pools.push(*pool);
     }
-    if rules.is_empty() { rules } else { maps + &chains(tun, &rules, &sources) }
+    if rules.is_empty() {
+        return rules;
+    }
+    maps + &chains(tun, &rules, &pools) + &limit(tun, config.nat_connections, &pools)
+}
+
+/// The chain that limits the connections of each UE to other networks (RFC 6888 REQ-4): a UE must take neither all ports of the
+/// public address nor all of the kernel's table. A packet of a further one is answered by ICMP (RFC 1812 5.2.7.1).
+fn limit(tun: &str, most: u32, pools: &[UePool]) -> String {
+    if most == 0 {
+        return String::new();
+    }
+    let rule = |pool: &UePool| {
+        format!(
+            "\t\tip saddr {} add @connections {{ ip saddr ct count over {most} }} counter \
+             reject with icmp type admin-prohibited\n",
+            Net(pool.network())
+        )
+    };
+    let rules: String = pools.iter().map(rule).collect();
+    let ues: u64 = pools.iter().map(|pool| 1 << 32u8.saturating_sub(pool.prefix)).sum();
+    format!(
+        "\tset connections {{\n\t\ttype ipv4_addr\n\t\tsize {ues}\n\t\tflags dynamic\n\t}}\n\
+         \tchain connection_limit {{\n\t\ttype filter hook forward priority 0;\n\
+         \t\tct state != new accept\n\t\tiifname != \"{tun}\" accept\n\t\toifname \"{tun}\" accept\n{rules}\t}}\n",
+        ues = ues.min(MAX_UES)
+    )
+}
+
+fn family(pool: UePool) -> &'static str {
+    if pool.gateway.is_ipv4() { "ip" } else { "ip6" }
+}
+
+/// Matches packets of a pool to other networks.
+fn leaving(tun: &str, pool: UePool) -> String {
+    format!("\t\t{} saddr {} oifname != \"{tun}\"", family(pool), Net(pool.network()))
 }
 
 /// The chain that translates, and one after it that drops what still has a UE's address: connection tracking does not translate
 /// packets that it finds invalid, such as ICMP errors about connections of others. A host of another network must not have
 /// its packets translated with a UE's address as source.
-fn chains(tun: &str, rules: &str, sources: &[String]) -> String {
-    let untranslated: String = sources.iter().map(|from| format!("{from} drop\n")).collect();
-    let forged: String = sources.iter().map(|from| format!("{from} iifname != \"{tun}\" drop\n")).collect();
+///
+/// Hosts of other networks reach UEs by the connections that the UEs began (RFC 4787 REQ-8), also if they know a UE's own
+/// address, and as rules of the host forward their packets.
+fn chains(tun: &str, rules: &str, pools: &[UePool]) -> String {
+    let from: Vec<_> = pools.iter().map(|pool| leaving(tun, *pool)).collect();
+    let untranslated: String = from.iter().map(|from| format!("{from} drop\n")).collect();
+    let forged: String = from.iter().map(|from| format!("{from} iifname != \"{tun}\" drop\n")).collect();
+    let to = |pool: &UePool| format!("\t\t{} daddr {} drop\n", family(*pool), Net(pool.network()));
+    let unsolicited: String = pools.iter().map(to).collect();
     format!(
         "\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n\
          \tchain untranslated {{\n\t\ttype filter hook postrouting priority 101;\n{untranslated}\t}}\n\
-         \tchain forged {{\n\t\ttype filter hook forward priority 0;\n{forged}\t}}\n"
+         \tchain forged {{\n\t\ttype filter hook forward priority 0;\n{forged}\t}}\n\
+         \tchain unsolicited {{\n\t\ttype filter hook forward priority 0;\n\
+         \t\tiifname \"{tun}\" accept\n\t\toifname != \"{tun}\" accept\n\
+         \t\tct state established,related accept\n\t\tct status dnat accept\n{unsolicited}\t}}\n"
     )
 }
 
@@ -69,27 +114,41 @@ fn block_maps(at: usize, pool: UePool, blocks: &PortBlocks) -> String {
         + &map("addresses", "ipv4_addr", addresses.collect::<Vec<_>>().join(", "))
 }
 
-/// Masquerading by iptables; dropping this removes the rules.
+/// NAT by iptables; dropping this removes the rules.
 #[derive(Debug, Default)]
 pub struct Iptables {
     undo: Vec<Vec<String>>,
 }
 
 impl Iptables {
-    /// Adds a rule for each IPv4 pool, if NAT is configured, after removing rules that a killed process left.
+    /// Adds the rules of each IPv4 pool, if NAT is configured, after removing rules that a killed process left.
     pub fn set_up(config: &DatapathConfig) -> io::Result<Self> {
         let tun = &config.tun;
         drop(Self::left_behind(tun));
         let mut rules = Self::default();
         let pools = config.pools.iter().filter(|pool| config.nat && pool.gateway.is_ipv4());
         for network in pools.map(|pool| Net(pool.network())) {
-            let comment = table_name(tun);
-            let rule =
-                format!("POSTROUTING -s {network} ! -o {tun} -m comment --comment {comment} -j MASQUERADE");
-            run(&words(&format!("iptables -w -t nat -A {rule}")), "")?;
-            rules.undo.push(words(&format!("iptables -w -t nat -D {rule}")));
+            let comment = format!("-m comment --comment {}", table_name(tun));
+            rules.add("nat -A", &format!("POSTROUTING -s {network} ! -o {tun} {comment} -j MASQUERADE"))?;
+            // Before rules of the host that accept packets. `DNAT`: the host forwards it to the UE.
+            let unsolicited = "-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT";
+            rules.add(
+                "filter -I",
+                &format!("FORWARD -d {network} ! -i {tun} -o {tun} {unsolicited} {comment} -j DROP"),
+            )?;
+            // This host would answer to the UE. It has an address of the pool itself.
+            let forged = "-m addrtype ! --src-type LOCAL";
+            rules.add("filter -I", &format!("INPUT -s {network} ! -i {tun} {forged} {comment} -j DROP"))?;
         }
         Ok(rules)
+    }
+
+    /// Adds a rule to a table; `how` is the table's name and the command.
+    fn add(&mut self, how: &str, rule: &str) -> io::Result<()> {
+        run(&words(&format!("iptables -w -t {how} {rule}")), "")?;
+        let table = words(how).swap_remove(0);
+        self.undo.push(words(&format!("iptables -w -t {table} -D {rule}")));
+        Ok(())
     }
 
     /// Finds Pith's rules by their comment. It uses `iptables-save`, which lists only existing tables;
@@ -97,9 +156,15 @@ impl Iptables {
     fn left_behind(tun: &str) -> Self {
         let all = run(&words("iptables-save"), "").unwrap_or_default();
         let comment = format!(" --comment {} ", table_name(tun));
-        let rules = all.lines().filter(|line| line.contains(&comment));
-        let rules = rules.filter_map(|line| line.strip_prefix("-A "));
-        Self { undo: rules.map(|rule| words(&format!("iptables -w -t nat -D {rule}"))).collect() }
+        let (mut table, mut undo) = ("", Vec::new());
+        for line in all.lines() {
+            if let Some(name) = line.strip_prefix('*') {
+                table = name;
+            } else if let Some(rule) = line.strip_prefix("-A ").filter(|_| line.contains(&comment)) {
+                undo.push(words(&format!("iptables -w -t {table} -D {rule}")));
+            }
+        }
+        Self { undo }
     }
 
     /// Whether iptables can provide all packet filtering of a configuration.
@@ -142,7 +207,16 @@ mod tests {
             assert!(table.body.contains(&rule), "{}", table.body);
             let rule = format!("ip saddr {pool} oifname != \"pith0\" iifname != \"pith0\" drop\n");
             assert!(table.body.contains(&rule), "{}", table.body);
+            let rule = format!("ct status dnat accept\n\t\tip daddr {pool} drop\n");
+            let last = format!("drop\n\t\tip daddr {pool} drop\n\t}}\n");
+            assert!(table.body.contains(&rule) || table.body.contains(&last), "{}", table.body);
+            let rule =
+                format!("ip saddr {pool} add @connections {{ ip saddr ct count over 4096 }} counter reject");
+            assert!(table.body.contains(&rule), "{}", table.body);
         }
+        assert!(table.body.contains("size 264\n"), "{}", table.body);
+        let unlimited = tables(&DatapathConfig { nat_connections: 0, ..config.clone() });
+        assert!(unlimited.iter().all(|table| !table.body.contains("ct count")));
         let snat = "ip saddr 10.45.1.0/29 oifname != \"pith0\" meta l4proto { tcp, udp } snat ip to ip saddr map @blocks1";
         assert!(table.body.contains(snat), "{}", table.body);
     }
@@ -167,7 +241,14 @@ mod tests {
         if let Err(error) = run(&words(others), "") {
             return crate::skipped::skipped(&format!("iptables: {error}"));
         }
-        let count = || run(&words("iptables-save"), "").unwrap().matches("MASQUERADE").count();
+        let count = || {
+            let all = run(&words("iptables-save"), "").unwrap();
+            assert_eq!(
+                all.matches("-j DROP").count(),
+                all.matches("--comment pith_pith0 -j MASQ").count() * 2
+            );
+            all.matches("MASQUERADE").count()
+        };
         let nat = DatapathConfig { nat: true, ..DatapathConfig::default() };
         std::mem::forget(Iptables::set_up(&nat).unwrap());
         let second = Iptables::set_up(&nat).unwrap();

@@ -12,15 +12,15 @@ const SETTINGS: &str = "/proc/sys/net/netfilter";
 /// The longest lifetime that the program uses: a connection is extended at half of it.
 const LONGEST: u32 = 30 * 24 * 3600;
 
-/// Connection tracking that tolerates packets which it does not see; dropping this restores its setting.
+/// Connection tracking that tolerates packets which it does not see; dropping this restores its settings.
 #[derive(Debug)]
 pub struct Conntrack {
     times: ConntrackTimes,
-    liberal: Switch,
+    switches: Vec<Switch>,
 }
 
 impl Conntrack {
-    /// Reads its times and makes it tolerant. An error if the kernel has none.
+    /// Raises its times, reads them, and makes it tolerant. An error if the kernel has none.
     pub fn prepare() -> Result<Self, XdpError> {
         if !Path::new(SETTINGS).exists() {
             // Where it is a module, packet filters load it, which follow later.
@@ -29,30 +29,31 @@ impl Conntrack {
         }
         let hz =
             kernel_ticks().map_err(|source| XdpError::Conntrack { what: "kernel ticks".into(), source })?;
+        let mut switches = Switch::lifetimes(&[]);
         let times = ConntrackTimes {
             hz,
             tcp: lifetime("tcp_timeout_established")?,
             udp: lifetime("udp_timeout")?,
             udp_stream: lifetime("udp_timeout_stream")?,
         };
-        let liberal =
-            Switch::enable(LIBERAL).map_err(|source| XdpError::Conntrack { what: LIBERAL.into(), source })?;
-        Ok(Self { times, liberal })
+        let liberal = Switch::enable(LIBERAL);
+        switches.push(liberal.map_err(|source| XdpError::Conntrack { what: LIBERAL.into(), source })?);
+        Ok(Self { times, switches })
     }
 
-    /// The setting that was changed, with its former value.
-    pub fn former_setting(&self) -> Option<(String, String)> {
-        self.liberal.former()
+    /// The settings that were changed, with their former values.
+    pub fn former_settings(&self) -> Vec<(String, String)> {
+        self.switches.iter().filter_map(Switch::former).collect()
     }
 
-    /// Restores the value from before a former process at the end.
+    /// Restores the values from before a former process at the end.
     pub fn adopt(&mut self, former: &[(String, String)]) {
-        self.liberal.adopt(former);
+        self.switches.iter_mut().for_each(|switch| switch.adopt(former));
     }
 
-    /// Leaves the setting to another process.
+    /// Leaves the settings to another process.
     pub fn leave(&mut self) {
-        self.liberal.keep();
+        self.switches.iter_mut().for_each(Switch::keep);
     }
 
     pub fn times(&self) -> ConntrackTimes {

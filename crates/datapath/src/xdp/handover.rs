@@ -67,7 +67,7 @@ impl XdpDatapath {
 
     /// What a successor needs; this path still runs.
     pub fn handles(&self) -> io::Result<Handles> {
-        let conntrack = self.conntrack.as_ref().and_then(Conntrack::former_setting);
+        let conntrack = self.conntrack.as_ref().map(Conntrack::former_settings).unwrap_or_default();
         Ok(Handles {
             clock: self.portable.clock().started(),
             workers: self.portable.worker_handles()?,

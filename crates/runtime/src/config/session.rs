@@ -242,6 +242,9 @@ section! {
         /// Translate UE addresses of outgoing packets to the machine's own address (IPv4 masquerading), or to
         /// the 'nat_addresses' of their data network.
         nat: bool = true,
+        /// Connections that a UE may have through NAT at a time; packets of further ones are rejected by ICMP. 'nft list
+        /// ruleset' shows their number. 0: no limit.
+        nat_connections: u32 = 4096,
         /// Delay packets that exceed a session's rates and share the rate fairly (shaping); if false, drop
         /// them.
         shape: bool = true,

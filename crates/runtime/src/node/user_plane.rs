@@ -66,6 +66,7 @@ pub(super) fn datapath(config: &Config) -> DatapathConfig {
         dns: of_v6.iter().filter_map(|network| Some((prefixes(network.pool6?), dns6(network)))).collect(),
         workers: upf.workers.into(),
         nat: upf.nat,
+        nat_connections: upf.nat_connections,
         boundary: boundary(config),
         policies: policies.collect(),
         enforcement: if upf.shape { Enforcement::Shape } else { Enforcement::Police },

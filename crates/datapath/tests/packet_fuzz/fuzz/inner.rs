@@ -23,6 +23,7 @@ struct Ends {
     ports: [u16; 2],
     /// Of a connection with NAT that lasts, and the UE's identifier for Echo.
     lasts: bool,
+    direction: Direction,
     echo: Option<(Direction, u16)>,
 }
 
@@ -99,9 +100,9 @@ fn ends(random: &mut Random, cast: &Cast, member: &Member, direction: Direction)
     }
     let echo = translated.then_some((direction, ports[0]));
     match direction {
-        Direction::Uplink => Ends { source: local, destination: remote, ports, lasts, echo },
+        Direction::Uplink => Ends { source: local, destination: remote, ports, lasts, direction, echo },
         Direction::Downlink => {
-            Ends { source: remote, destination: local, ports: [ports[1], ports[0]], lasts, echo }
+            Ends { source: remote, destination: local, ports: [ports[1], ports[0]], lasts, direction, echo }
         }
     }
 }
@@ -219,8 +220,31 @@ fn icmp(random: &mut Random, ends: &Ends, payload: &[u8]) -> Vec<u8> {
         message[2..4].copy_from_slice(&checksum.to_be_bytes());
         return message;
     }
+    if ends.direction == Direction::Uplink && random.once_in(3) {
+        return icmp_error(random, ends, payload);
+    }
     let kind = random.pick(&[8, 0, 128, 129]);
     [&[kind, 0, random.octet(), random.octet(), 0, 1, 0, 1][..], payload].concat()
+}
+
+/// An error of a UE about a packet to an address that it may have, or to another one.
+fn icmp_error(random: &mut Random, ends: &Ends, payload: &[u8]) -> Vec<u8> {
+    let to = if random.once_in(3) { ends.destination } else { ends.source };
+    let from = ends.destination;
+    let quoted = match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let (source, destination) = (from.octets(), to.octets());
+            let header = V4 { source, destination, ..super::case::header() };
+            header.before(payload)
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let (source, destination) = (from.octets(), to.octets());
+            V6 { source, destination, next: 17, class: 0, hops: 64 }.before(payload)
+        }
+        _ => payload.to_vec(),
+    };
+    let kind = if from.is_ipv6() { random.pick(&[1, 2, 3, 4]) } else { random.pick(&[3, 4, 11, 12]) };
+    [&[kind, 0, random.octet(), random.octet(), 0, 0, 0, 0][..], &quoted].concat()
 }
 
 fn hops(random: &mut Random) -> u8 {

@@ -20,6 +20,8 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Sources of packets to a UE's own address have this bit in their last octet: a connection has one direction.
 pub const INBOUND: u8 = 0x80;
 const ETHERNET: usize = 14;
+/// Where an ICMP error has the packet that it quotes.
+const QUOTED_AT: usize = HEAD + 8;
 
 /// The public ports of connections.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +36,17 @@ impl Nat {
         let places = places(packet)?;
         let port = self.ports.get(&connection(packet, places, DESTINATION)?)?;
         Some((places, *port))
+    }
+
+    /// Whether an IPv4 packet to a UE's own address is of no connection that the UE began. Conntrack may know a connection about
+    /// which an error is, and the oracle not.
+    pub fn is_unsolicited(&self, packet: &[u8]) -> bool {
+        self.public_port(packet).is_none() && !is_error(packet)
+    }
+
+    /// Whether it is an ICMP error about a connection that the oracle does not know.
+    pub fn is_about_unknown(&self, packet: &[u8]) -> bool {
+        is_error(packet) && self.quoted_port(packet).is_none()
     }
 
     pub fn knows(&self, connection: &Connection) -> bool {
@@ -53,17 +66,22 @@ impl Nat {
         frame
     }
 
+    /// The public end of the packet that an ICMP error quotes, if its UE sent it.
+    fn quoted_port(&self, packet: &[u8]) -> Option<(Places, u16)> {
+        if !is_error(packet) || sum(&[&packet[HEAD..]]) != 0xffff {
+            return None;
+        }
+        let quoted = &packet[QUOTED_AT..];
+        let is_of_receiver = address(packet, DESTINATION) == address(quoted, SOURCE);
+        let places = places_quoted(quoted).filter(|_| is_of_receiver)?;
+        let port = self.ports.get(&connection(quoted, places, SOURCE)?)?;
+        Some((places, *port))
+    }
+
     /// An ICMP error about a packet that its UE sent: the quoted packet has the public end.
     fn quote_public(&self, packet: &mut [u8]) {
-        let quoted_at = HEAD + 8;
-        if !is_error(packet) || sum(&[&packet[HEAD..]]) != 0xffff {
-            return;
-        }
-        let is_of_receiver = address(packet, DESTINATION) == address(&packet[quoted_at..], SOURCE);
-        let quoted = &mut packet[quoted_at..];
-        let Some(mut places) = places_quoted(quoted).filter(|_| is_of_receiver) else { return };
-        let known = connection(quoted, places, SOURCE).and_then(|connection| self.ports.get(&connection));
-        let Some(port) = known.copied() else { return };
+        let Some((mut places, port)) = self.quoted_port(packet) else { return };
+        let quoted = &mut packet[QUOTED_AT..];
         places.check = HEAD + 6;
         translate(quoted, places, SOURCE, UPF_N6, port);
         packet[DESTINATION..DESTINATION + 4].copy_from_slice(&UPF_N6.octets());

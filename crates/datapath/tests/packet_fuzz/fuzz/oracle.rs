@@ -370,9 +370,15 @@ fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
     let loose = Some((ip.source, ip.destination));
     // The kernel may report an error to whom the packet says that it is from.
     let reported = cast.by_ue(ip.source).map(|member| (member.index, 2));
+    let is_behind_nat = cast.nat.is_some() && !ip.v6;
     let Some(member) = cast.by_ue(ip.destination) else {
-        return Verdict { loose, stray: reported, ..of_nobody(&ip, sure) };
+        // NAT drops what is for a pool.
+        return Verdict { loose, stray: reported, ..of_nobody(&ip, sure && !is_behind_nat) };
     };
+    if !ip.v6 && cast.nat.as_ref().is_some_and(|nat| nat.is_unsolicited(ip.octets)) {
+        let stray = reported.or(Some((member.index, 1)));
+        return Verdict { stray, loose, ..Verdict::sure(PossibleResult::default()) };
+    }
     let forged = PossibleResult { n6_in: 1, ..PossibleResult::default() }.dropped(DropReason::SpoofedSource);
     let is_forged = forged_source(&ip);
     if is_forged == Closed::Yes {
@@ -391,9 +397,14 @@ fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
             delivered(member, fate, &ip, came.clone(), &mut results);
         }
     }
+    let is_about_unknown = !ip.v6 && cast.nat.as_ref().is_some_and(|nat| nat.is_about_unknown(ip.octets));
     if is_forged == Closed::Perhaps {
         results.push(forged);
-    } else if ip.plain && sure && (cast.nat.is_none() || lasting::is_sure(&ip, Direction::Downlink)) {
+    } else if ip.plain
+        && sure
+        && !is_about_unknown
+        && (cast.nat.is_none() || lasting::is_sure(&ip, Direction::Downlink))
+    {
         return Verdict::any(results);
     }
     results.push(PossibleResult::default());
@@ -462,6 +473,9 @@ fn fates(member: &Member, direction: Direction, ip: &Ip<'_>, qfi: Option<u8>) ->
     match (member.manner, direction) {
         (Manner::Refused, Direction::Uplink) => drop(DropReason::RuleDrop),
         (Manner::UplinkGate, Direction::Uplink) => drop(DropReason::GateClosed),
+        (_, Direction::Uplink) if !is_on_link(ip) && ip.is_error_about_others(|to| member.has(to)) => {
+            drop(DropReason::SpoofedSource)
+        }
         (Manner::DownlinkGate, Direction::Downlink) => drop(DropReason::GateClosed),
         (Manner::Idle, Direction::Downlink) => {
             let full = [DropReason::BufferFull, DropReason::BufferDiscarded].map(Fate::Drop);

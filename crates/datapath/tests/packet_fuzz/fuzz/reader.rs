@@ -247,10 +247,31 @@ pub struct Ip<'a> {
     /// The last next header of the chain.
     pub protocol: u8,
     pub ports: Option<[u16; 2]>,
+    /// The message of ICMP, if it is there from its start.
+    pub icmp: Option<&'a [u8]>,
     /// Whether the chain is longer than CHAIN.
     pub deep: bool,
     /// Whether every router forwards it, by its headers.
     pub plain: bool,
+}
+
+impl Ip<'_> {
+    /// Whether it is an ICMP error that quotes no packet to an address of `own` (RFC 792; RFC 4443 2.1: types up to 127).
+    pub fn is_error_about_others(&self, own: impl Fn(IpAddr) -> bool) -> bool {
+        let Some(message) = self.icmp.filter(|message| !message.is_empty()) else { return false };
+        let is_error = if self.v6 { message[0] < 128 } else { [3, 4, 5, 11, 12].contains(&message[0]) };
+        let quoted = message.get(8..).unwrap_or_default();
+        let destination = if self.v6 {
+            let is_there = quoted.len() >= 40 && quoted[0] >> 4 == 6;
+            is_there.then(|| {
+                quoted[24..40].try_into().map_or(Ipv6Addr::UNSPECIFIED, |to: [u8; 16]| to.into()).into()
+            })
+        } else {
+            let is_there = quoted.len() >= 20 && quoted[0] >> 4 == 4;
+            is_there.then(|| Ipv4Addr::new(quoted[16], quoted[17], quoted[18], quoted[19]).into())
+        };
+        is_error && !destination.is_some_and(own)
+    }
 }
 
 /// The ECN field of an IP packet (RFC 3168 5).
@@ -286,6 +307,7 @@ fn v4(octets: &[u8]) -> Option<Ip<'_>> {
         hops: octets[8],
         protocol,
         ports: first.then(|| ports(protocol, &octets[head..])).flatten(),
+        icmp: (first && protocol == 1).then(|| &octets[head..]),
         deep: false,
         plain: sound && octets[8] > 1 && is_plain_v4(source) && is_plain_v4(destination),
     })
@@ -314,7 +336,7 @@ fn v6(octets: &[u8]) -> Option<Ip<'_>> {
         Ipv6Addr::from(parts)
     };
     let (source, destination) = (address(8), address(24));
-    let Chain { protocol, transport, deep } = chain(octets);
+    let Chain { protocol, transport, deep, end } = chain(octets);
     // Routers read only the hop-by-hop options; they agree on short padding.
     let hop_by_hop = octets[6] != 0 || octets.get(41..48) == Some(&[0, 1, 4, 0, 0, 0, 0]);
     Some(Ip {
@@ -325,6 +347,8 @@ fn v6(octets: &[u8]) -> Option<Ip<'_>> {
         hops: octets[7],
         protocol,
         ports: transport.and_then(|at| ports(protocol, &octets[at..])),
+        // A datapath may walk a longer chain.
+        icmp: transport.or(end.filter(|_| deep)).filter(|_| protocol == 58).and_then(|at| octets.get(at..)),
         deep,
         plain: hop_by_hop && octets[7] > 1 && is_plain_v6(source) && is_plain_v6(destination),
     })
@@ -334,13 +358,15 @@ struct Chain {
     protocol: u8,
     transport: Option<usize>,
     deep: bool,
+    /// Where a deep chain was left.
+    end: Option<usize>,
 }
 
 /// Extension headers of a whole IPv6 packet (RFC 8200 4).
 fn chain(octets: &[u8]) -> Chain {
     let (mut next, mut at) = (octets[6], 40);
     for _ in 0..=CHAIN {
-        let end = Chain { protocol: next, transport: None, deep: false };
+        let end = Chain { protocol: next, transport: None, deep: false, end: None };
         if ![0, 43, 44, 60].contains(&next) {
             return Chain { transport: (at <= octets.len()).then_some(at), ..end };
         }
@@ -352,7 +378,7 @@ fn chain(octets: &[u8]) -> Chain {
             return Chain { protocol: next, ..end };
         }
     }
-    Chain { protocol: next, transport: None, deep: true }
+    Chain { protocol: next, transport: None, deep: true, end: Some(at) }
 }
 
 fn ports(protocol: u8, transport: &[u8]) -> Option<[u16; 2]> {
