@@ -43,6 +43,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-security-mode-3", include_str!("../../../tests/golden/amf-security-mode-3.hex")),
     ("amf-traced-2", include_str!("../../../tests/golden/amf-traced-2.hex")),
     ("amf-voice-2", include_str!("../../../tests/golden/amf-voice-2.hex")),
+    ("amf-mico-1", include_str!("../../../tests/golden/amf-mico-1.hex")),
     ("amf-withdrawn-2", include_str!("../../../tests/golden/amf-withdrawn-2.hex")),
 ];
 
