@@ -115,14 +115,6 @@ INLINE u32 area_of_sender(const struct flow *flow, u64 now)
 	return sender->area;
 }
 
-/* Whether it may be an error that a router reports: one with an address in a closed network may be on the path. */
-INLINE int may_be_icmp(const struct flow *flow)
-{
-	const struct iphdr *v4 = flow->at;
-	const struct ipv6hdr *v6 = flow->at;
-	return flow->v6 ? v6->nexthdr == IPPROTO_ICMPV6 || is_extension(v6->nexthdr) : v4->protocol == IPPROTO_ICMP;
-}
-
 enum admission { ADMITTED, FORGED, UNDECIDED };
 
 /* Whether a packet from outside may have its source address: none of a UE of this UPF, of the core or of this host. User

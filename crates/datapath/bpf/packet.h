@@ -293,3 +293,11 @@ INLINE void take_hop(const struct flow *flow)
 	ip->check = sum + (sum >= 0xffff);
 	ip->ttl--;
 }
+
+/* Whether it may be an error that a router reports: one with an address in a closed network may be on the path. */
+INLINE int may_be_icmp(const struct flow *flow)
+{
+	const struct iphdr *v4 = flow->at;
+	const struct ipv6hdr *v6 = flow->at;
+	return flow->v6 ? v6->nexthdr == IPPROTO_ICMPV6 || is_extension(v6->nexthdr) : v4->protocol == IPPROTO_ICMP;
+}

@@ -165,23 +165,25 @@ INLINE int refuse_source(struct path *path, struct session *session, u32 length)
 #define ICMP_ERRORS (1u << 3 | 1u << 4 | 1u << 5 | 1u << 11 | 1u << 12)
 #define ICMPV6_FIRST_INFORMATIONAL 128
 
-/* Whether a packet may be an ICMP error: user space examines the packet that it quotes. `cursor` is at its start. */
-INLINE int may_be_error(struct cursor cursor, const struct flow *flow)
+/* Whether the packet at that offset of the frame, ICMP or of extension headers, may be an ICMP error: user space examines the packet that
+ * it quotes. */
+NOINLINE int may_be_error(struct xdp_md *ctx, u32 offset, u32 v6)
 {
-	if (flow->v6) {
-		struct ipv6hdr *ip = take(&cursor, sizeof(*ip));
-		u8 *first = take(&cursor, 1);
-		if (!ip || !first)
+	u8 head[sizeof(struct ipv6hdr) + 1];
+	u8 next, first;
+	if (v6) {
+		if (bpf_xdp_load_bytes(ctx, offset, head, sizeof(head)))
 			return 0;
-		if (ip->nexthdr == IPPROTO_ICMPV6)
-			return *first < ICMPV6_FIRST_INFORMATIONAL;
-		return is_extension(ip->nexthdr) && (*first == IPPROTO_ICMPV6 || is_extension(*first));
+		next = head[6];
+		first = head[sizeof(struct ipv6hdr)];
+		if (next == IPPROTO_ICMPV6)
+			return first < ICMPV6_FIRST_INFORMATIONAL;
+		return first == IPPROTO_ICMPV6 || is_extension(first);
 	}
-	struct iphdr *ip = take(&cursor, sizeof(*ip));
-	u8 *type = take(&cursor, 1);
-	if (!ip || !type || ip->protocol != IPPROTO_ICMP)
+	if (bpf_xdp_load_bytes(ctx, offset, head, sizeof(struct iphdr) + 1))
 		return 0;
-	return ip->ihl != 5 || (*type < 32 && ICMP_ERRORS >> *type & 1);
+	first = head[sizeof(struct iphdr)];
+	return (head[0] & 15) != 5 || (first < 32 && ICMP_ERRORS >> first & 1);
 }
 
 /* Redirects a packet to user space, where it is queued. */
@@ -241,7 +243,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	if (loses_congestion(&flow))
 		return drop(path, &path->cpu->n3_rest, flow.length, LOST_CONGESTION);
 	/* User space is the router on the link, and refuses all other packets of it. */
-	if (is_on_link(&flow) || may_be_error(cursor, &flow))
+	if (is_on_link(&flow) || (may_be_icmp(&flow) && may_be_error(ctx, before(ctx, &flow), flow.v6)))
 		return pass_to_user(path, session);
 	if (session->action != FORWARD)
 		return redirect_uplink(ctx, path, session, &flow);

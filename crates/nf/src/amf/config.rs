@@ -312,7 +312,7 @@ pub(super) const HALF_OPEN: Bounds =
 
 /// Octets of an unauthenticated context without its messages: context, connection, procedure and
 /// table entries.
-pub(super) const HALF_OPEN_CONTEXT: usize = 2_200;
+pub(super) const HALF_OPEN_CONTEXT: usize = 2_300;
 
 /// Limits of connections in a shard for which UE CONTEXT RELEASE COMMAND was sent and not answered.
 /// If a gNB does not answer, a connection stays until the NGAP guard timer expires.

@@ -21,6 +21,8 @@ pub(crate) struct NgConnection {
     pub gnb: GnbHandle,
     /// The association and the stream of its messages.
     pub binding: TnlaBinding,
+    /// The AMF has chosen the stream, and keeps it when the gNB's first message binds the connection.
+    pub(super) keeps_stream: bool,
     /// The UE that uses the connection; `None` once the UE has another connection or no context.
     pub ue: Option<Key>,
     /// Whether the gNB has a UE context.
@@ -46,8 +48,19 @@ pack_struct!(RanSide { gnb, binding, ran_id });
 impl NgConnection {
     /// The connection in another state, without queued PDUs and entries of lists.
     pub const fn without_queue(&self, context: RanContext) -> Self {
-        let Self { id, ran_id, gnb, binding, ue, .. } = *self;
-        Self { id, ran_id, gnb, binding, ue, context, queued: Vec::new(), left: None, releasing: None }
+        let Self { id, ran_id, gnb, binding, keeps_stream, ue, .. } = *self;
+        Self {
+            id,
+            ran_id,
+            gnb,
+            binding,
+            keeps_stream,
+            ue,
+            context,
+            queued: Vec::new(),
+            left: None,
+            releasing: None,
+        }
     }
 
     /// The gNB's end.
@@ -127,6 +140,7 @@ impl Connections {
             ran_id,
             gnb,
             binding,
+            keeps_stream: binding.tnla.is_none(),
             ue: None,
             context: RanContext::Absent,
             queued: Vec::new(),
@@ -146,6 +160,7 @@ impl Connections {
             ran_id: UNASSIGNED,
             gnb,
             binding: OF_HANDOVER,
+            keeps_stream: true,
             ue: None,
             context: RanContext::Awaiting,
             queued: Vec::new(),
@@ -270,7 +285,9 @@ impl Connections {
     /// The gNB has sent a message for the UE: its binding follows (TS 23.501 5.21.1.3). On the same association the stream stays.
     pub fn rebind(&mut self, key: Key, binding: TnlaBinding) {
         if let Some(connection) = self.table.get_mut(key).filter(|it| it.binding.tnla != binding.tnla) {
-            connection.binding = binding;
+            let stream = if connection.keeps_stream { connection.binding.stream } else { binding.stream };
+            connection.binding = TnlaBinding { stream, ..binding };
+            connection.keeps_stream = false;
         }
     }
 

@@ -177,7 +177,18 @@ impl StoredConnection {
     /// The connection of a UE at a gNB with that handle.
     pub fn into_connection(self, gnb: GnbHandle, ue: Key) -> NgConnection {
         let Self { id, ran_id, gnb: _, binding, context, queued } = self;
-        NgConnection { id, ran_id, gnb, binding, ue: Some(ue), context, queued, left: None, releasing: None }
+        NgConnection {
+            id,
+            ran_id,
+            gnb,
+            binding,
+            keeps_stream: false,
+            ue: Some(ue),
+            context,
+            queued,
+            left: None,
+            releasing: None,
+        }
     }
 }
 
@@ -409,8 +420,18 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
 }
 
 fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_>) {
-    let NgConnection { id, ran_id, gnb: _, binding, ue: _, context, queued, left: _, releasing: _ } =
-        connection;
+    let NgConnection {
+        id,
+        ran_id,
+        gnb: _,
+        binding,
+        keeps_stream: _,
+        ue: _,
+        context,
+        queued,
+        left: _,
+        releasing: _,
+    } = connection;
     id.pack(writer);
     ran_id.pack(writer);
     writer.counted(gnb.as_bytes());
@@ -618,6 +639,7 @@ impl super::Amf {
             let StoredConnection { id, ran_id, gnb, binding, context, queued } = it;
             let gnb = names.gnb(&gnb)?;
             Some(NgConnection {
+                keeps_stream: false,
                 id,
                 ran_id,
                 gnb,

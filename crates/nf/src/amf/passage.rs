@@ -83,8 +83,18 @@ impl Rest {
 
 impl PassedConnection {
     fn of(connection: NgConnection) -> Self {
-        let NgConnection { id, ran_id, gnb, binding, ue: _, context, queued, releasing: _, left } =
-            connection;
+        let NgConnection {
+            id,
+            ran_id,
+            gnb,
+            binding,
+            keeps_stream: _,
+            ue: _,
+            context,
+            queued,
+            releasing: _,
+            left,
+        } = connection;
         let (left_gnb, left_ran_id) = left.map(|(gnb, ran_id)| (gnb.0, ran_id)).unzip();
         Self { id, ran_id, gnb: gnb.0, binding, context, queued, left_gnb, left_ran_id }
     }
@@ -319,6 +329,7 @@ impl Amf {
             ran_id,
             gnb,
             binding,
+            keeps_stream: binding.tnla.is_none(),
             ue,
             context,
             queued,
