@@ -49,6 +49,7 @@ fn nat44(config: &DatapathConfig) -> String {
 
 /// The chain that limits the connections of each UE to other networks (RFC 6888 REQ-4): a UE must take neither all ports of the
 /// public address nor all of the kernel's table. A packet of a further one is answered by ICMP (RFC 1812 5.2.7.1).
+/// A connection without an answer has the state new for all its packets, but is confirmed after the first.
 fn limit(tun: &str, most: u32, pools: &[UePool]) -> String {
     if most == 0 {
         return String::new();
@@ -65,7 +66,7 @@ fn limit(tun: &str, most: u32, pools: &[UePool]) -> String {
     format!(
         "\tset connections {{\n\t\ttype ipv4_addr\n\t\tsize {ues}\n\t\tflags dynamic\n\t}}\n\
          \tchain connection_limit {{\n\t\ttype filter hook forward priority 0;\n\
-         \t\tct state != new accept\n\t\tiifname != \"{tun}\" accept\n\t\toifname \"{tun}\" accept\n{rules}\t}}\n",
+         \t\tct status confirmed accept\n\t\tiifname != \"{tun}\" accept\n\t\toifname \"{tun}\" accept\n{rules}\t}}\n",
         ues = ues.min(MAX_UES)
     )
 }
