@@ -164,7 +164,7 @@ impl Ran {
     /// Requests a prefix for hosts behind the UE. Every second UE accepts it without a further exchange (Rapid Commit, RFC 8415 18.2.1).
     pub(super) fn request_prefix(&mut self, key: UeKey, id: u8) {
         if let Some(client) = self.dhcpv6_client(key, id) {
-            self.send_packet(key, id, &client.solicit(key.0 % 2 == 0));
+            self.send_packet(key, id, &client.solicit(key.0.is_multiple_of(2)));
         }
     }
 
