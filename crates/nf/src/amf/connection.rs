@@ -21,7 +21,8 @@ pub(crate) struct NgConnection {
     pub gnb: GnbHandle,
     /// The association and the stream of its messages.
     pub binding: TnlaBinding,
-    /// The AMF has chosen the stream, and keeps it when the gNB's first message binds the connection.
+    /// The stream was in use before the connection has a binding, and stays when the gNB's next message binds it: the AMF has chosen it,
+    /// or the shard has restored the connection.
     pub(super) keeps_stream: bool,
     /// The UE that uses the connection; `None` once the UE has another connection or no context.
     pub ue: Option<Key>,

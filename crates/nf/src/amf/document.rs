@@ -182,7 +182,7 @@ impl StoredConnection {
             ran_id,
             gnb,
             binding,
-            keeps_stream: false,
+            keeps_stream: true,
             ue: Some(ue),
             context,
             queued,
