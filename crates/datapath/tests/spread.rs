@@ -94,7 +94,7 @@ fn packets_wait_for_their_rate(lab: &mut Lab, server: &UdpSocket) {
     assert!((first..first + u64::from(SLOW_SESSIONS)).all(waited), "packets waited in user space");
 }
 
-/// Receives so many packets, of each UE in the order of their numbers, and none twice.
+/// Receives `packets` packets. Those of each UE come in the order of their numbers, without gaps.
 fn receive_in_order(server: &UdpSocket, packets: u32) {
     let mut next: HashMap<_, u32> = HashMap::new();
     for _ in 0..packets {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const CHANGES: u32 = 1 | 4 | 0x40 | 0x400 | 0x80 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 31;
 /// Least time between two readings: changes often arrive in groups.
 const GATHER: Duration = Duration::from_millis(50);
-/// Long readings, of many routes or neighbours that change all the time, take one part in so many of the thread's time at most.
+/// Pauses are 20 times as long as the reading before them: many routes may change all the time.
 const READING_SHARE: u32 = 20;
 /// Time between two requests to the kernel to confirm the neighbours in use; the kernel regards one as stale after 15 to 45 s.
 const CONFIRM: Duration = Duration::from_secs(5);

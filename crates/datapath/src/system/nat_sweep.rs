@@ -35,7 +35,7 @@ const NLM_F_REQUEST: u16 = 1;
 
 /// Addresses are gathered for so long, as a dump of all connections serves them all.
 const GATHER: Duration = Duration::from_millis(20);
-/// A dump may have hundreds of thousands of connections: dumps take one part in so many of the thread's time at most.
+/// A pause is 20 times as long as the dump before it: there may be hundreds of thousands of connections.
 const SHARE: u32 = 20;
 /// Bytes of the thread's stack.
 const STACK: usize = 256 << 10;

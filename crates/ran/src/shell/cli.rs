@@ -183,7 +183,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "sim", conflicts_with = "each_slice", help_heading = "gNBs and UEs")]
     pub emergency: Option<EmergencyKind>,
 
-    /// UEs request UE-specific DRX of so many radio frames: 32, 64, 128 or 256
+    /// UEs request UE-specific DRX with this cycle, in radio frames: 32, 64, 128 or 256
     #[arg(long, value_name = "FRAMES", help_heading = "gNBs and UEs")]
     pub drx: Option<DrxCycle>,
 

@@ -23,7 +23,7 @@ pub type LinkId = (usize, u8);
 
 /// An input from the network.
 pub enum Incoming<'a> {
-    /// An association is established, with so many streams.
+    /// An association is established; the number of its outbound streams.
     Up(LinkId, u16),
     /// An association is lost, and why; without a reason if the gNB has ended it.
     Down(LinkId, Option<DownReason>),

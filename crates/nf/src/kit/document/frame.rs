@@ -26,7 +26,7 @@ const ROOM: usize = 1024;
 /// Capacity up to which a thread keeps a document's buffer for its next document.
 const KEPT_ROOM: usize = 4 * ROOM;
 
-/// The ids of a context's sections are smaller: a document that NFs share has room for so many sections of each context.
+/// The ids of a context's sections are smaller than this: a document that NFs share gives each context a range of 20 ids.
 pub const SECTION_IDS: u8 = 20;
 
 /// Versions before the current one that are read.
