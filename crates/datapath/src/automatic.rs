@@ -6,9 +6,9 @@ use crate::sys::{driver_of, interface_addresses, strips_vlan_tags, vlan_of};
 use crate::system::{foreign_routing, foreign_rules, has_ipsec_policies};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
+use std::{fs, io};
 
 /// Drivers that attach XDP without a reset of the link. Others may lose the link for seconds.
 const STEADY_DRIVERS: [&str; 2] = ["virtio_net", "mlx5_core"];
@@ -113,18 +113,19 @@ fn check_memory(sessions: u32, cpus: u64, queues: u64, available: Option<u64>) -
 
 /// XDP's route look-up must choose the same way as the kernel, which forwards the first packets.
 fn check_routing(config: &DatapathConfig, interfaces: &[String]) -> Result<(), Obstacle> {
-    foreign_routes(config, interfaces).map_or(Ok(()), |reason| Err(Obstacle::new(reason, ROUTING_REMEDY)))
+    let found = foreign_routes(config, interfaces)
+        .unwrap_or_else(|error| Some(format!("the kernel's routing rules cannot be read ({error})")));
+    found.map_or(Ok(()), |reason| Err(Obstacle::new(reason, ROUTING_REMEDY)))
 }
 
 /// What makes the kernel choose another way than XDP's route look-up; `None`: nothing.
-pub fn foreign_routes(config: &DatapathConfig, interfaces: &[String]) -> Option<String> {
+pub fn foreign_routes(config: &DatapathConfig, interfaces: &[String]) -> io::Result<Option<String>> {
     let has = |is_of: fn(&IpAddr) -> bool| {
         config.pools.iter().map(|pool| &pool.gateway).chain(&config.n3_addresses).any(is_of)
     };
     let families = [(libc::AF_INET, has(IpAddr::is_ipv4)), (libc::AF_INET6, has(IpAddr::is_ipv6))];
     let families: Vec<_> = families.into_iter().filter(|(_, used)| *used).map(|(family, _)| family).collect();
     foreign_routing(interfaces, &families)
-        .unwrap_or_else(|error| Some(format!("the kernel's routing rules cannot be read ({error})")))
 }
 
 /// What a name in the routing table or with an N3 address stands for.
@@ -235,13 +236,15 @@ pub fn default_routes(table: &str) -> Vec<String> {
     found
 }
 
-/// The host's packet filter rules that packets would bypass. With NAT44 the kernel sees the first packets of each connection only.
+/// The host's packet filter rules that packets would bypass. With NAT44 the kernel sees the first packets of each connection, and so do
+/// rules of its NAT.
 pub fn bypassed_rules(config: &DatapathConfig) -> Vec<String> {
-    if config.pools.iter().all(|pool| config.is_only_by_kernel(*pool)) {
+    let mut pools = config.pools.iter().filter(|pool| !config.is_only_by_kernel(**pool)).peekable();
+    if pools.peek().is_none() {
         return Vec::new();
     }
     let policies = has_ipsec_policies().then(|| "the policies of IPsec ('ip xfrm policy')".to_owned());
-    foreign_rules().into_iter().chain(policies).collect()
+    foreign_rules(!pools.all(|pool| config.has_nat44(*pool))).into_iter().chain(policies).collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod fib;
 mod handover;
 pub mod packet;
 mod portable;
+mod reading;
 mod rules;
 mod select;
 #[cfg(test)]

@@ -149,6 +149,24 @@ fn a_ue_has_a_limited_number_of_connections() {
     }
 }
 
+/// What the network's firewall allows is no unsolicited packet.
+#[test]
+fn a_firewall_opens_a_ue_behind_nat() {
+    let pool = DatapathConfig::default().pools[0];
+    let rules = [format!("allow down udp to {UE} port 7000"), "deny down".to_owned()];
+    let firewall = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+    let policies =
+        vec![pith_datapath::NetworkPolicy { firewall, ..pith_datapath::NetworkPolicy::none(pool) }];
+    let config = DatapathConfig { nat: true, policies, ..DatapathConfig::default() };
+    let Some(mut lab) = lab(Kind::Portable, config) else { return };
+    lab.install(session());
+    let server = lab.data_network(7001);
+    server.send_to(b"closed", (UE, 7002)).unwrap();
+    assert!(lab.gnb_hears_nothing());
+    server.send_to(b"open", (UE, 7000)).unwrap();
+    assert_eq!(lab.downlink().payload(), b"open");
+}
+
 /// UEs with a connection in the kernel's table.
 fn tracked_ues() -> Vec<std::net::Ipv4Addr> {
     let pool = DatapathConfig::default().pools[0];

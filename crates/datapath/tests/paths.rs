@@ -486,26 +486,26 @@ fn packets_between_ues_have_a_decremented_ttl() {
     }
 }
 
+/// A session whose packets from port 7001 of the server are those of another QoS flow.
+fn session_with_flow(qfi: u8, rqi: bool) -> Session {
+    let mut session = session();
+    let description = format!("permit out 17 from {SERVER} 7001 to assigned");
+    session.pdrs.push(Pdr {
+        id: PdrId(3),
+        precedence: 10,
+        filters: description.parse::<FlowDescription>().unwrap().filters,
+        qers: vec![QerId(3)],
+        ..session.pdrs[1].clone()
+    });
+    let gates = Gates::OPEN;
+    session.qers.push(Qer { id: QerId(3), gates, mbr: None, gbr: None, qfi: Some(Qfi(qfi)), rqi });
+    session
+}
+
 #[test]
 fn a_filter_sends_its_flow_by_its_own_rule() {
     for mut lab in labs() {
-        let mut session = session();
-        let mut special = session.pdrs[1].clone();
-        let description = format!("permit out 17 from {SERVER} 7001 to assigned");
-        special.id = PdrId(3);
-        special.precedence = 10;
-        special.filters = description.parse::<FlowDescription>().unwrap().filters;
-        special.qers = vec![QerId(3)];
-        session.pdrs.push(special);
-        session.qers.push(Qer {
-            id: QerId(3),
-            gates: Gates::OPEN,
-            mbr: None,
-            gbr: None,
-            qfi: Some(Qfi(5)),
-            rqi: false,
-        });
-        lab.install(session);
+        lab.install(session_with_flow(5, false));
         lab.data_network(7000).send_to(b"default", (UE, 5000)).unwrap();
         assert_eq!(lab.downlink().qfi, Some(QFI));
         lab.data_network(7001).send_to(b"special", (UE, 5000)).unwrap();
@@ -517,16 +517,7 @@ fn a_filter_sends_its_flow_by_its_own_rule() {
 #[test]
 fn packets_of_a_reflective_flow_have_the_rqi_until_it_is_off() {
     for mut lab in labs() {
-        let mut session = session();
-        let mut special = session.pdrs[1].clone();
-        let description = format!("permit out 17 from {SERVER} 7001 to assigned");
-        special.id = PdrId(3);
-        special.precedence = 10;
-        special.filters = description.parse::<FlowDescription>().unwrap().filters;
-        special.qers = vec![QerId(3)];
-        session.pdrs.push(special);
-        let gates = Gates::OPEN;
-        session.qers.push(Qer { id: QerId(3), gates, mbr: None, gbr: None, qfi: Some(Qfi(5)), rqi: true });
+        let mut session = session_with_flow(5, true);
         for rqi in [true, false] {
             session.qers[2].rqi = rqi;
             lab.install(session.clone());

@@ -101,6 +101,9 @@ fn start_afresh(error: &str) -> anyhow::Error {
     if std::env::var_os(BEGUN_AGAIN).is_some() {
         return anyhow!("{error}");
     }
+    if privileges::are_given_up() {
+        return anyhow!("{error}: the running UPF has ended; start this one again");
+    }
     tracing::warn!("{error}: the running UPF has ended, and this one starts afresh");
     let failed =
         Command::new("/proc/self/exe").args(std::env::args_os().skip(1)).env(BEGUN_AGAIN, "1").exec();
@@ -120,9 +123,10 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
     if hosting.upf {
         privileges::lift_memory_limit();
     }
+    let takes_over = hosting.takes_over && is_upf_running(config);
     let node = Node::start(config, hosting, database, || privileges::keep_only(need));
     let node = match node {
-        Err(error) if hosting.takes_over && !is_upf_running(config) => {
+        Err(error) if takes_over && !is_upf_running(config) => {
             return Err(start_afresh(&error.to_string()));
         }
         node => node.map_err(|error| anyhow!("{error}"))?,

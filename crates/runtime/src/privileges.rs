@@ -84,6 +84,11 @@ pub fn lift_memory_limit() {
     }
 }
 
+/// Whether [`keep_only`] was called.
+pub fn are_given_up() -> bool {
+    KEPT.load(Ordering::SeqCst) != 0
+}
+
 /// Drops all other privileges in all threads, and the ability to regain them through executables with more
 /// privileges (PR_SET_NO_NEW_PRIVS).
 pub fn keep_only(need: Need) -> io::Result<()> {

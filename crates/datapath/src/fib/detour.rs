@@ -1,4 +1,4 @@
-//! ForeignRules of the host that the XDP program does not know: while there are any, packets from and to the data network take the kernel's
+//! Rules of the host that the XDP program does not know. While there are any, packets from and to the data network take the kernel's
 //! forwarding by the portable path.
 
 use crate::automatic::{bypassed_rules, foreign_routes};
@@ -45,39 +45,57 @@ pub struct ForeignRules {
     switch: Switch,
     pub routing: NetlinkSocket,
     pub filter: NetlinkSocket,
-    is_filtered: bool,
+    /// Whether there were rules of whose change the kernel does not notify.
+    silent: bool,
+    has_failed: bool,
 }
 
 impl ForeignRules {
     /// Subscribes before the first check, so that no change in between is missed.
     pub fn follow(config: &DatapathConfig, detour: Detour, switch: Switch) -> io::Result<Self> {
         let (routing, filter) = (NetlinkSocket::subscribe(ROUTING)?, NetlinkSocket::subscribe_to_nftables()?);
-        let mut rules = Self { config: config.clone(), detour, switch, routing, filter, is_filtered: false };
+        let mut rules = Self {
+            config: config.clone(),
+            detour,
+            switch,
+            routing,
+            filter,
+            silent: false,
+            has_failed: false,
+        };
         rules.check();
         Ok(rules)
     }
 
-    /// Whether the kernel may have rules of whose change it does not notify.
+    /// Whether a check is needed without a notification.
     pub fn may_differ(&self) -> bool {
-        self.is_filtered || has_silent_rules()
+        self.has_failed || (!self.permits() && (self.silent || has_silent_rules()))
     }
 
-    /// Looks for rules. `upf.datapath: xdp` asks for XDP whatever the packet filter has, but packets must take the right way.
+    /// `upf.datapath: xdp` asks for XDP whatever the packet filter has.
+    fn permits(&self) -> bool {
+        self.config.bypass_firewall || self.config.path == PathChoice::Xdp
+    }
+
+    /// Looks for rules.
     pub fn check(&mut self) {
-        let permits = self.config.bypass_firewall || self.config.path == PathChoice::Xdp;
-        let filter = if permits { Vec::new() } else { bypassed_rules(&self.config) };
-        self.is_filtered = !filter.is_empty();
-        let filter = self.is_filtered.then(|| {
-            format!(
-                "rules of this host's packet filter ({}); 'upf.bypass_firewall: true' permits to bypass them",
-                filter.join(", ")
-            )
+        self.has_failed = false;
+        self.silent = has_silent_rules();
+        let filter = if self.permits() { Vec::new() } else { bypassed_rules(&self.config) };
+        let filter = (!filter.is_empty()).then(|| {
+            let chains = filter.join(", ");
+            format!("rules of this host's packet filter ({chains}); 'upf.bypass_firewall: true' permits to bypass them")
         });
-        let reason = foreign_routes(&self.config, &self.config.interfaces).or(filter);
+        let routes = foreign_routes(&self.config, &self.config.interfaces).unwrap_or_else(|error| {
+            self.has_failed = true;
+            Some(format!("the kernel's routing rules cannot be read ({error})"))
+        });
+        let reason = routes.or(filter);
         if reason == self.detour.reason() {
             return;
         }
         if let Err(error) = (self.switch)(reason.is_some()) {
+            self.has_failed = true;
             return tracing::error!(%error, "the XDP program's switch for the kernel's forwarding could not be set");
         }
         match &reason {

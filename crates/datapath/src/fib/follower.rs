@@ -7,6 +7,7 @@ use crate::automatic::bypassed_rules;
 use crate::boundary::one_sided_interfaces;
 use crate::config::DatapathConfig;
 use crate::portable::{Inbox, Message};
+use crate::reading::Reading;
 use crate::sys::{EventFd, NetlinkSocket, interface_index, wait_readable};
 use crate::system::has_silent_rules;
 use std::io;
@@ -18,10 +19,6 @@ use std::time::{Duration, Instant};
 
 /// `RTMGRP_LINK`, `RTMGRP_NEIGH`; of IPv4 and IPv6: `RTMGRP_*_ROUTE`, `RTMGRP_*_RULE`, `RTNLGRP_*_NETCONF`; `RTNLGRP_NEXTHOP`.
 const CHANGES: u32 = 1 | 4 | 0x40 | 0x400 | 0x80 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 31;
-/// Least time between two readings: changes often arrive in groups.
-const GATHER: Duration = Duration::from_millis(50);
-/// Pauses are 20 times as long as the reading before them: many routes may change all the time.
-const READING_SHARE: u32 = 20;
 /// Time between two requests to the kernel to confirm the neighbours in use; the kernel regards one as stale after 15 to 45 s.
 const CONFIRM: Duration = Duration::from_secs(5);
 /// Largest number of neighbours to confirm at a time: a host may have thousands, and each costs a request on its link.
@@ -97,6 +94,8 @@ struct KernelTables {
     filter: NetlinkSocket,
     /// Whether the packet filter has rules that packets would bypass.
     is_filtered: bool,
+    /// Whether there were rules of whose change the kernel does not notify.
+    silent: bool,
 }
 
 impl KernelTables {
@@ -104,7 +103,7 @@ impl KernelTables {
     fn follow(config: &DatapathConfig) -> io::Result<Self> {
         let (routes, filter) = (NetlinkSocket::subscribe(CHANGES)?, NetlinkSocket::subscribe_to_nftables()?);
         let (config, except) = (config.clone(), one_sided_interfaces(config));
-        let mut tables = Self { config, except, routes, filter, is_filtered: false };
+        let mut tables = Self { config, except, routes, filter, is_filtered: false, silent: false };
         tables.check_filter();
         Ok(tables)
     }
@@ -112,13 +111,14 @@ impl KernelTables {
     /// Returns whether that has changed.
     fn check_filter(&mut self) -> bool {
         let was_filtered = self.is_filtered;
+        self.silent = has_silent_rules();
         self.is_filtered = !self.config.bypass_firewall && !bypassed_rules(&self.config).is_empty();
         self.is_filtered != was_filtered
     }
 
     /// As [`Self::check_filter`], of rules whose changes the kernel does not notify.
     fn check_silent_rules(&mut self) -> bool {
-        let may_differ = !self.config.bypass_firewall && (self.is_filtered || has_silent_rules());
+        let may_differ = !self.config.bypass_firewall && (self.silent || has_silent_rules());
         may_differ && self.check_filter()
     }
 
@@ -135,7 +135,7 @@ impl KernelTables {
 
 fn follow(mut tables: KernelTables, mut fib: Arc<Fib>, inboxes: &[Arc<Inbox>], closing: &EventFd) {
     let mut confirmed = Instant::now();
-    let mut reading = Duration::ZERO;
+    let mut reading = Reading::default();
     loop {
         let pause = CONFIRM.saturating_sub(confirmed.elapsed());
         let all = [closing.as_fd(), tables.routes.as_fd(), tables.filter.as_fd()];
@@ -152,7 +152,7 @@ fn follow(mut tables: KernelTables, mut fib: Arc<Fib>, inboxes: &[Arc<Inbox>], c
         if ready == 0 && !differs {
             continue;
         }
-        if wait_readable(&[closing.as_fd()], Some(GATHER.max(reading * READING_SHARE))).unwrap_or(0) != 0 {
+        if wait_readable(&[closing.as_fd()], Some(reading.pause())).unwrap_or(0) != 0 {
             return;
         }
         tables.routes.drain();
@@ -160,9 +160,7 @@ fn follow(mut tables: KernelTables, mut fib: Arc<Fib>, inboxes: &[Arc<Inbox>], c
             tables.filter.drain();
             tables.check_filter();
         }
-        let begun = Instant::now();
-        let read = tables.read();
-        reading = begun.elapsed();
+        let read = reading.measure(|| tables.read());
         if read != *fib {
             fib = Arc::new(read);
             post(inboxes, &fib);
@@ -172,7 +170,7 @@ fn follow(mut tables: KernelTables, mut fib: Arc<Fib>, inboxes: &[Arc<Inbox>], c
 
 fn attend_xdp(devices: &[u32], mut rules: ForeignRules, closing: &EventFd) {
     let mut confirmed = Instant::now();
-    let mut checking = Duration::ZERO;
+    let mut checking = Reading::default();
     loop {
         let pause = CONFIRM.saturating_sub(confirmed.elapsed());
         let all = [closing.as_fd(), rules.routing.as_fd(), rules.filter.as_fd()];
@@ -192,14 +190,12 @@ fn attend_xdp(devices: &[u32], mut rules: ForeignRules, closing: &EventFd) {
         if !may_differ {
             continue;
         }
-        if wait_readable(&[closing.as_fd()], Some(GATHER.max(checking * READING_SHARE))).unwrap_or(0) != 0 {
+        if wait_readable(&[closing.as_fd()], Some(checking.pause())).unwrap_or(0) != 0 {
             return;
         }
         rules.routing.drain();
         rules.filter.drain();
-        let begun = Instant::now();
-        rules.check();
-        checking = begun.elapsed();
+        checking.measure(|| rules.check());
     }
 }
 

@@ -185,7 +185,7 @@ impl PortableDatapath {
             sockets,
             workers: Vec::new(),
             port_log: PortLog::of(config),
-            nat_sweep: NatSweep::start(config, inherits),
+            nat_sweep: NatSweep::start(config),
             framed: FramedRoutes::new(&config.tun, inherits),
             keeper,
             follower: None,

@@ -10,7 +10,6 @@ mod link;
 mod mapping;
 mod memory;
 mod mount;
-#[cfg(test)]
 mod namespace;
 mod netlink;
 mod packet_socket;
@@ -34,6 +33,7 @@ pub use memory::MapMemory;
 pub use mount::{mount_bpf_fs, unmount};
 #[cfg(test)]
 pub use namespace::enter_namespace;
+pub use namespace::{effective_user, network_namespace};
 pub use netlink::{NetlinkSocket, interface_index};
 pub use packet_socket::{FrameOut, PacketSocket};
 pub use plain_tun::PlainTun;

@@ -50,6 +50,12 @@ fn filter(tun: &str, policy: &NetworkPolicy) -> String {
     policy.firewall.iter().map(|rule| filter_rule(tun, policy, rule)).collect()
 }
 
+/// The rules for packets to UEs of a network.
+pub fn downlink_rules(tun: &str, policy: &NetworkPolicy) -> String {
+    let rules = policy.firewall.iter().filter(|rule| rule.direction == Direction::Downlink);
+    rules.map(|rule| filter_rule(tun, policy, rule)).collect()
+}
+
 fn filter_rule(tun: &str, policy: &NetworkPolicy, rule: &FirewallRule) -> String {
     let (family, network) = (family(policy.pool.gateway), Net(policy.pool.network()));
     let mut text = match rule.direction {

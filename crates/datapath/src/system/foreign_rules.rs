@@ -12,11 +12,14 @@ const LEGACY: [(&str, &str); 2] = [
     ("ip6tables", "/proc/thread-self/net/ip6_tables_names"),
 ];
 
-/// Names the chains with rules, or with another policy than to accept, for the log.
-pub fn foreign_rules() -> Vec<String> {
-    let mut found = rules_of_nft(run(&words("nft list ruleset"), ""));
+/// Names the chains with rules, or with another policy than to accept, for the log. `nat`: also those of the kernel's NAT, which see the
+/// first packet of a connection only.
+pub fn foreign_rules(nat: bool) -> Vec<String> {
+    let mut found = rules_of_nft(run(&words("nft list ruleset"), ""), nat);
     for (program, names) in LEGACY {
-        for table in fs::read_to_string(names).unwrap_or_default().lines() {
+        for table in
+            fs::read_to_string(names).unwrap_or_default().lines().filter(|name| nat || *name != "nat")
+        {
             // Without the program the rules are unknown, and count as some.
             let rules = run(&words(&format!("{program}-legacy-save -t {table}")), "");
             if rules.as_deref().map_or(true, has_legacy_rules) {
@@ -48,15 +51,15 @@ pub fn has_ipsec_policies() -> bool {
 }
 
 /// The chains with rules. Rules that `nft` cannot list are unknown, and count as some.
-fn rules_of_nft(listed: io::Result<String>) -> Vec<String> {
+fn rules_of_nft(listed: io::Result<String>, nat: bool) -> Vec<String> {
     match listed {
-        Ok(ruleset) => chains(&ruleset),
+        Ok(ruleset) => chains(&ruleset, nat),
         Err(error) => vec![format!("unknown, because 'nft list ruleset' fails ({error})")],
     }
 }
 
 /// The chains in the output of `nft list ruleset`. Tables of Pith, of this process or another, are left out.
-fn chains(ruleset: &str) -> Vec<String> {
+fn chains(ruleset: &str, nat: bool) -> Vec<String> {
     let mut found = Vec::new();
     let (mut table, mut chain, mut is_hooked) = (String::new(), String::new(), false);
     let mut note = |table: &str, chain: &str| {
@@ -70,8 +73,8 @@ fn chains(ruleset: &str) -> Vec<String> {
         match line_words.as_slice() {
             ["table", family, name, "{"] => table = format!("{family} {name}"),
             ["chain", name, "{"] => (chain, is_hooked) = ((*name).to_owned(), false),
-            ["type", _, "hook", hook, ..] => {
-                is_hooked = HOOKS.contains(hook);
+            ["type", kind, "hook", hook, ..] => {
+                is_hooked = HOOKS.contains(hook) && (nat || *kind != "nat");
                 if is_hooked && line.contains("policy drop") {
                     note(&table, &chain);
                 }
@@ -111,14 +114,15 @@ mod tests {
                      chain empty { type nat hook prerouting priority 0; }\n chain other { accept; }\n }\n\
                      table ip pith_pith0 {\n chain post { type nat hook postrouting priority 100; masquerade; }\n }\n";
         run(&words("nft -f -"), rules).unwrap();
-        let found = foreign_rules();
+        let found = foreign_rules(true);
         assert_eq!(found, ["chain forward of table inet filter", "chain post of table ip nat"]);
+        assert_eq!(foreign_rules(false), ["chain forward of table inet filter"]);
     }
 
     #[test]
     fn rules_that_cannot_be_listed_count() {
-        assert!(rules_of_nft(Ok(String::new())).is_empty());
-        assert!(rules_of_nft(run(&words("no-such-program"), "")).concat().contains("unknown"));
+        assert!(rules_of_nft(Ok(String::new()), true).is_empty());
+        assert!(rules_of_nft(run(&words("no-such-program"), ""), true).concat().contains("unknown"));
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! Settings of the kernel that Pith raises: forwarding between interfaces, tolerant connection tracking, lifetimes of NAT.
 //!
-//! Several instances of a network namespace may need a setting. Each holds an abstract Unix socket for it, which the kernel
-//! closes with the process, however that ends, and whose name contains the setting's former value. The last one that ends
-//! restores it.
+//! Several instances of a network namespace may need a setting. The first one notes the value that it finds in a file, on which each
+//! holds a shared lock, which ends with the process however that ends. The last one that ends restores the value. After a kill, the next
+//! instance finds the file.
 
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use crate::sys::{effective_user, network_namespace};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::PathBuf;
+use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
-use std::{fs, process, thread};
 
 /// Forwarding of IPv4.
 pub const V4: &str = "/proc/sys/net/ipv4/ip_forward";
@@ -30,7 +31,7 @@ const LIFETIMES: [(&str, u32); 2] = [
 pub struct Switch {
     setting: &'static str,
     former: Option<String>,
-    claim: Option<UnixDatagram>,
+    note: Option<Note>,
 }
 
 impl Switch {
@@ -41,16 +42,16 @@ impl Switch {
 
     /// Raises a setting to a value, if it is less.
     fn raise(setting: &'static str, least: u32) -> io::Result<Self> {
-        let _turn = Turn::take();
         let now = fs::read_to_string(setting)?;
-        let former = if now.trim().parse().is_ok_and(|value: u32| value >= least) {
-            former_of_others(setting).into_iter().flatten().next()
-        } else {
+        let is_enough = |value: &str| value.trim().parse().is_ok_and(|value: u32| value >= least);
+        let note = Note::take(setting, now.trim())
+            .inspect_err(|error| tracing::debug!(setting, %error, "no note of a setting for other instances"))
+            .ok();
+        if !is_enough(&now) {
             fs::write(setting, least.to_string())?;
-            Some(now.trim().to_owned())
-        };
-        let claim = claim(setting, former.as_deref());
-        Ok(Self { setting, former, claim })
+        }
+        let found = note.as_ref().map_or(now.trim(), |note| &note.found).to_owned();
+        Ok(Self { setting, former: Some(found).filter(|found| !is_enough(found)), note })
     }
 
     /// A setting that a former process may have enabled; `former` are values from before that.
@@ -79,7 +80,6 @@ impl Switch {
     pub fn adopt(&mut self, former: &[(String, String)]) {
         if let Some((_, value)) = former.iter().find(|(name, _)| name == self.setting) {
             self.former = Some(value.clone());
-            self.claim = claim(self.setting, self.former.as_deref());
         }
     }
 
@@ -88,18 +88,17 @@ impl Switch {
         Some((self.setting.to_owned(), self.former.clone()?))
     }
 
-    /// Keeps the value at the end.
+    /// Keeps the value at the end, for another process.
     pub fn keep(&mut self) {
-        self.former = None;
+        (self.former, self.note) = (None, None);
     }
 }
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        let _turn = Turn::take();
-        self.claim = None;
-        if let Some(former) = &self.former
-            && former_of_others(self.setting).is_empty()
+        let note = self.note.take();
+        let is_last = note.is_none_or(Note::is_last);
+        if let Some(former) = self.former.take_if(|_| is_last)
             && let Err(error) = fs::write(self.setting, former)
         {
             tracing::warn!(setting = self.setting, %error, "a setting of the kernel could not be restored");
@@ -107,59 +106,69 @@ impl Drop for Switch {
     }
 }
 
-/// The first part of the sockets' names: `pith/setting/net/ipv4/ip_forward=0/4711-1`.
-const NAME: &str = "pith/setting/";
-/// For a setting that had its value already.
-const UNCHANGED: &str = "-";
+/// Files of all settings, of root only.
+const NOTES: &str = "/run/pith/settings";
 
-/// The socket by which other instances find that this one needs a setting. Without one, where the system forbids it, they do
-/// not.
-fn claim(setting: &str, former: Option<&str>) -> Option<UnixDatagram> {
-    static CLAIMS: AtomicU64 = AtomicU64::new(0);
-    let (process, number) = (process::id(), CLAIMS.fetch_add(1, Relaxed));
-    let former = former.unwrap_or(UNCHANGED);
-    let claim = bind(&format!("{NAME}{}={former}/{process}-{number}", short(setting)));
-    claim.inspect_err(|error| tracing::debug!(setting, %error, "no claim to a setting")).ok()
+/// The value of a setting before the first instance, in a file that all instances of the network namespace have locked.
+#[derive(Debug)]
+struct Note {
+    found: String,
+    file: File,
+    path: PathBuf,
 }
 
-fn bind(name: &str) -> io::Result<UnixDatagram> {
-    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
-}
-
-fn short(setting: &str) -> &str {
-    setting.strip_prefix("/proc/sys/").unwrap_or(setting)
-}
-
-/// An entry for each other holder of a setting in this network namespace: the value that it restores, if any.
-fn former_of_others(setting: &str) -> Vec<Option<String>> {
-    let sockets = fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
-    let names = sockets.lines().filter_map(|line| line.rsplit(' ').next()?.strip_prefix('@'));
-    let claims = names.filter_map(|name| name.strip_prefix(NAME)?.split_once('='));
-    let values = claims.filter(|(name, _)| *name == short(setting)).filter_map(|(_, rest)| {
-        let (value, _) = rest.split_once('/')?;
-        Some(value.parse::<u32>().ok().map(|value| value.to_string()))
-    });
-    values.collect()
-}
-
-/// Prevents instances from starting and ending at the same time in a network namespace.
-struct Turn {
-    _socket: Option<UnixDatagram>,
-}
-
-impl Turn {
-    /// A turn takes far less than a millisecond: a socket of that name for a second is not an instance's.
-    const PATIENCE: u32 = 1_000;
-
-    fn take() -> Self {
-        let attempt = |_| match bind("pith/setting-turn") {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                thread::sleep(Duration::from_millis(1));
-                None
+impl Note {
+    /// The note of a setting, with the value `now` if there is none.
+    fn take(setting: &str, now: &str) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(NOTES)?;
+        let name = setting.trim_start_matches("/proc/sys/").replace('/', ".");
+        let path = PathBuf::from(format!("{NOTES}/{}-{name}", network_namespace()?));
+        loop {
+            publish(&path, now)?;
+            let mut file = File::open(&path)?;
+            if ![0, effective_user()].contains(&file.metadata()?.uid()) {
+                return Err(io::Error::other(format!("{} is another user's", path.display())));
             }
-            socket => Some(socket.ok()),
-        };
-        Self { _socket: (0..Self::PATIENCE).find_map(attempt).flatten() }
+            file.lock_shared()?;
+            let mut found = String::new();
+            file.read_to_string(&mut found)?;
+            let note = Self { found, file, path: path.clone() };
+            // An instance that ended may have removed it.
+            if note.is_there()? {
+                return Ok(note);
+            }
+        }
+    }
+
+    fn is_there(&self) -> io::Result<bool> {
+        match fs::metadata(&self.path) {
+            Ok(there) => Ok(there.ino() == self.file.metadata()?.ino()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the note back; whether no other instance has it. Then it is removed.
+    fn is_last(self) -> bool {
+        let is_last =
+            self.file.unlock().is_ok() && self.file.try_lock().is_ok() && self.is_there().unwrap_or(false);
+        if is_last {
+            let _ = fs::remove_file(&self.path);
+        }
+        is_last
+    }
+}
+
+/// Makes a file with its content in one step, unless it exists.
+fn publish(path: &PathBuf, content: &str) -> io::Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let written = path.with_extension(format!("{}-{}", process::id(), NUMBER.fetch_add(1, Relaxed)));
+    fs::write(&written, content)?;
+    let linked = fs::hard_link(&written, path);
+    fs::remove_file(&written)?;
+    match linked {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
     }
 }
 
@@ -209,6 +218,21 @@ mod tests {
         drop(successor);
         assert_eq!(value(V4), "1");
         drop(another);
+        assert_eq!(value(V4), "0");
+    }
+
+    #[test]
+    fn the_next_instance_restores_what_a_killed_one_had_found() {
+        if !enter_namespace() {
+            return;
+        }
+        fs::write(V4, "0").unwrap();
+        // A process that ends without a drop: its lock ends, its file stays.
+        let mut killed = Switch::enable(V4).unwrap();
+        (killed.former, killed.note) = (None, None);
+        drop(killed);
+        assert_eq!(value(V4), "1");
+        drop(Switch::enable(V4).unwrap());
         assert_eq!(value(V4), "0");
     }
 

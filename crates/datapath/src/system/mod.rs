@@ -194,6 +194,7 @@ fn packet_filter(config: &DatapathConfig, closed: Vec<Table>) -> io::Result<Filt
             None => tables.push(table),
         }
     }
+    let counts = tables.iter().any(|table| table.body.contains("ct count"));
     match Tables::put_in(&config.tun, &tables) {
         Err(error)
             if error.kind() == io::ErrorKind::NotFound && (!is_wanted || Iptables::is_enough_for(config)) =>
@@ -201,11 +202,13 @@ fn packet_filter(config: &DatapathConfig, closed: Vec<Table>) -> io::Result<Filt
             Ok(Filter { tables: Tables::default(), iptables: Some(Iptables::set_up(config)?) })
         }
         // The kernel may be unable to count connections.
-        Err(error) if config.nat_connections > 0 && error.kind() != io::ErrorKind::NotFound => {
+        Err(error) if counts && error.kind() != io::ErrorKind::NotFound => {
+            let said = error.to_string();
             let unlimited = DatapathConfig { nat_connections: 0, ..config.clone() };
             let filter = packet_filter(&unlimited, closed).map_err(|_| error)?;
             tracing::warn!(
-                "NAT: the number of a UE's connections is unlimited: load the module nft_connlimit"
+                error = said,
+                "NAT: the number of a UE's connections is unlimited; the module nft_connlimit may be missing"
             );
             Ok(filter)
         }

@@ -4,6 +4,7 @@
 //! NAT uses nftables. Without `nft`, IPv4 masquerading alone uses iptables, with a rule for each pool. Pith
 //! recognises its own iptables rules by a comment: the name of its nftables tables.
 
+use super::firewall::downlink_rules;
 use super::nft::{Table, run, table_name, words};
 use super::policy::{Net, NetworkPolicy};
 use super::port_blocks::PortBlocks;
@@ -21,7 +22,7 @@ pub fn tables(config: &DatapathConfig) -> Vec<Table> {
     let v6: Vec<_> = nat66.map(|policy| policy.pool).collect();
     let rules: String = v6.iter().map(|pool| format!("{} masquerade\n", leaving(tun, *pool))).collect();
     let v4 = (!v4.is_empty()).then_some(Table { family: "ip", body: v4 });
-    let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chains(tun, &rules, &v6) });
+    let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chains(config, &rules, &v6) });
     v4.into_iter().chain(v6).collect()
 }
 
@@ -44,7 +45,7 @@ fn nat44(config: &DatapathConfig) -> String {
     if rules.is_empty() {
         return rules;
     }
-    maps + &chains(tun, &rules, &pools) + &limit(tun, config.nat_connections, &pools)
+    maps + &chains(config, &rules, &pools) + &limit(tun, config.nat_connections, &pools)
 }
 
 /// The chain that limits the connections of each UE to other networks (RFC 6888 REQ-4): a UE must take neither all ports of the
@@ -85,12 +86,17 @@ fn leaving(tun: &str, pool: UePool) -> String {
 /// its packets translated with a UE's address as source.
 ///
 /// Hosts of other networks reach UEs by the connections that the UEs began (RFC 4787 REQ-8), also if they know a UE's own
-/// address, and as rules of the host forward their packets.
-fn chains(tun: &str, rules: &str, pools: &[UePool]) -> String {
+/// address; and by port forwardings of the host and `allow down` of the network's firewall.
+fn chains(config: &DatapathConfig, rules: &str, pools: &[UePool]) -> String {
+    let tun = &config.tun;
     let from: Vec<_> = pools.iter().map(|pool| leaving(tun, *pool)).collect();
     let untranslated: String = from.iter().map(|from| format!("{from} drop\n")).collect();
     let forged: String = from.iter().map(|from| format!("{from} iifname != \"{tun}\" drop\n")).collect();
-    let to = |pool: &UePool| format!("\t\t{} daddr {} drop\n", family(*pool), Net(pool.network()));
+    let allowed =
+        |pool: &UePool| config.policy(*pool).map(|policy| downlink_rules(tun, policy)).unwrap_or_default();
+    let to = |pool: &UePool| {
+        format!("{}\t\t{} daddr {} counter drop\n", allowed(pool), family(*pool), Net(pool.network()))
+    };
     let unsolicited: String = pools.iter().map(to).collect();
     format!(
         "\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n\
@@ -127,6 +133,9 @@ impl Iptables {
         let tun = &config.tun;
         drop(Self::left_behind(tun));
         let mut rules = Self::default();
+        if config.nat && config.nat_connections > 0 {
+            tracing::warn!("'upf.nat_connections' is not enforced: install nftables for it");
+        }
         let pools = config.pools.iter().filter(|pool| config.nat && pool.gateway.is_ipv4());
         for network in pools.map(|pool| Net(pool.network())) {
             let comment = format!("-m comment --comment {}", table_name(tun));
@@ -208,9 +217,8 @@ mod tests {
             assert!(table.body.contains(&rule), "{}", table.body);
             let rule = format!("ip saddr {pool} oifname != \"pith0\" iifname != \"pith0\" drop\n");
             assert!(table.body.contains(&rule), "{}", table.body);
-            let rule = format!("ct status dnat accept\n\t\tip daddr {pool} drop\n");
-            let last = format!("drop\n\t\tip daddr {pool} drop\n\t}}\n");
-            assert!(table.body.contains(&rule) || table.body.contains(&last), "{}", table.body);
+            let rule = format!("ip daddr {pool} counter drop\n");
+            assert!(table.body.contains(&rule), "{}", table.body);
             let rule =
                 format!("ip saddr {pool} add @connections {{ ip saddr ct count over 4096 }} counter reject");
             assert!(table.body.contains(&rule), "{}", table.body);

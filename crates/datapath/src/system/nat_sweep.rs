@@ -6,11 +6,13 @@
 //!   session begins; address had connections at the start ────┴▶ thread ─▶ dump of connection tracking ─▶ delete its connections
 //! ```
 //!
-//! The connections of a UPF that was killed stay for the sessions that SMFs restore (TS 23.527 4.3).
+//! The connections of a UPF that was killed stay for the sessions that SMFs restore (TS 23.527 4.3), and those of one that is taken over for
+//! its sessions.
 
 use super::route::attributes;
 use crate::boundary::ask_of;
 use crate::config::{DatapathConfig, UePool};
+use crate::reading::Reading;
 use crate::sys::NetlinkSocket;
 use pith_upf::contract::UeAddress;
 use std::collections::HashSet;
@@ -18,7 +20,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_NEW`, `_GET`, `_DELETE`.
 const CT_NEW: u16 = 1 << 8;
@@ -33,10 +35,6 @@ const CTA_IP_V4_SRC: u16 = 1;
 const NESTED: u16 = 1 << 15;
 const NLM_F_REQUEST: u16 = 1;
 
-/// Addresses are gathered for so long, as a dump of all connections serves them all.
-const GATHER: Duration = Duration::from_millis(20);
-/// A pause is 20 times as long as the dump before it: there may be hundreds of thousands of connections.
-const SHARE: u32 = 20;
 /// Bytes of the thread's stack.
 const STACK: usize = 256 << 10;
 
@@ -55,10 +53,10 @@ pub struct NatSweep {
 }
 
 impl NatSweep {
-    /// For the networks with NAT44, if there are any. `inherits`: the sessions of another process go on.
-    pub fn start(config: &DatapathConfig, inherits: bool) -> Self {
+    /// For the networks with NAT44, if there are any.
+    pub fn start(config: &DatapathConfig) -> Self {
         let pools: Vec<_> = config.pools.iter().copied().filter(|pool| config.has_nat44(*pool)).collect();
-        let jobs = (!pools.is_empty()).then(|| spawn(pools.clone(), inherits));
+        let jobs = (!pools.is_empty()).then(|| spawn(pools.clone()));
         let jobs = jobs.transpose().unwrap_or_else(|error| {
             tracing::error!(%error, "NAT: connections do not end with their session");
             None
@@ -90,51 +88,64 @@ impl NatSweep {
     }
 }
 
-fn spawn(pools: Vec<UePool>, inherits: bool) -> io::Result<Sender<Job>> {
+fn spawn(pools: Vec<UePool>) -> io::Result<Sender<Job>> {
     let (jobs, received) = channel();
     let builder = thread::Builder::new().name("pith-upf-nat".into()).stack_size(STACK);
-    builder.spawn(move || sweep_all(&pools, inherits, &received))?;
+    builder.spawn(move || sweep_all(&pools, &received))?;
     Ok(jobs)
 }
 
-fn sweep_all(pools: &[UePool], inherits: bool, jobs: &Receiver<Job>) {
-    // Of sessions of a former process.
-    let mut former = HashSet::new();
-    if !inherits {
-        let is_ues = |from: Ipv4Addr| pools.iter().any(|pool| pool.contains(IpAddr::V4(from)));
-        let found = dump(|from, _| former.extend(is_ues(from).then_some(from)));
-        found.unwrap_or_else(|error| tracing::debug!(%error, "connection tracking cannot be read"));
-    }
-    let mut pause = GATHER;
-    let mut due = HashSet::new();
+fn sweep_all(pools: &[UePool], jobs: &Receiver<Job>) {
+    let mut addresses = Addresses::default();
+    let is_ues = |from: Ipv4Addr| pools.iter().any(|pool| pool.contains(IpAddr::V4(from)));
+    let found = dump(|from, _| addresses.former.extend(is_ues(from).then_some(from)));
+    found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "NAT: connections of a former process stay, as connection tracking cannot be read");
+    });
+    let mut sweeping = Reading::default();
     while let Ok(first) = jobs.recv() {
-        take(first, &mut former, &mut due);
-        if due.is_empty() {
+        let mut is_urgent = addresses.note(first);
+        if addresses.due.is_empty() {
             continue;
         }
-        thread::sleep(pause);
-        jobs.try_iter().for_each(|job| take(job, &mut former, &mut due));
-        let begun = Instant::now();
-        match sweep(&due) {
+        let end = Instant::now() + sweeping.pause();
+        while !is_urgent && let Ok(job) = jobs.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            is_urgent = addresses.note(job);
+        }
+        let due = std::mem::take(&mut addresses.due);
+        match sweeping.measure(|| sweep(&due)) {
             Ok(ended) => tracing::debug!(ended, ues = due.len(), "NAT: connections of ended sessions"),
             Err(error) => tracing::warn!(%error, "NAT: connections of ended sessions stay"),
         }
-        due.clear();
-        pause = GATHER.max(begun.elapsed() * SHARE);
     }
 }
 
-/// `former`: addresses with connections of a former process; `due`: those whose connections end.
-fn take(job: Job, former: &mut HashSet<Ipv4Addr>, due: &mut HashSet<Ipv4Addr>) {
-    match job {
-        Job::Ends(ue) => {
-            former.remove(&ue);
-            due.insert(ue);
-        }
-        Job::Begins(ue) => due.extend(former.take(&ue)),
-        Job::GoesOn(ue) => {
-            former.remove(&ue);
-            due.remove(&ue);
+#[derive(Debug, Default)]
+struct Addresses {
+    /// With connections of a former process.
+    former: HashSet<Ipv4Addr>,
+    /// Those whose connections end.
+    due: HashSet<Ipv4Addr>,
+}
+
+impl Addresses {
+    /// Whether a sweep cannot wait: another UE has an address whose connections have not ended.
+    fn note(&mut self, job: Job) -> bool {
+        match job {
+            Job::Ends(ue) => {
+                self.former.remove(&ue);
+                self.due.insert(ue);
+                false
+            }
+            Job::Begins(ue) => {
+                self.due.extend(self.former.take(&ue));
+                self.due.contains(&ue)
+            }
+            Job::GoesOn(ue) => {
+                self.former.remove(&ue);
+                self.due.remove(&ue);
+                false
+            }
         }
     }
 }

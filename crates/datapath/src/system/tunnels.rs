@@ -16,9 +16,10 @@ pub fn chain(config: &DatapathConfig, family: &str) -> String {
         return String::new();
     }
     let (own, from) = (own.join(", "), from.join(", "));
+    tracing::debug!(own, from, "GTP-U from these interfaces is dropped");
     format!(
         "\tchain tunnels {{\n\t\ttype filter hook input priority -10;\n\
-         \t\tiifname {{ {from} }} {family} daddr {{ {own} }} udp dport {GTPU_PORT} drop\n\t}}\n"
+         \t\tiifname {{ {from} }} {family} daddr {{ {own} }} udp dport {GTPU_PORT} counter drop\n\t}}\n"
     )
 }
 

@@ -242,7 +242,7 @@ section! {
         /// Translate UE addresses of outgoing packets to the machine's own address (IPv4 masquerading), or to
         /// the 'nat_addresses' of their data network.
         nat: bool = true,
-        /// Connections that a UE may have through NAT at a time; packets of further ones are rejected by ICMP. 'nft list
+        /// Connections that a UE may have through NAT44 at a time; packets of further ones are rejected by ICMP. 'nft list
         /// ruleset' shows their number. 0: no limit.
         nat_connections: u32 = 4096,
         /// Delay packets that exceed a session's rates and share the rate fairly (shaping); if false, drop
@@ -262,9 +262,9 @@ section! {
         /// Default:
         /// the interfaces with the N3 address, or all if none has it.
         tunnel_interfaces: Vec<String> = Vec::new(),
-        /// Let XDP forward packets of data networks without NAT past rules of the machine's own firewall. If
+        /// Let XDP forward packets past rules of the machine's own firewall, such as those of Docker or ufw. If
         /// false, 'auto' uses the portable path if there are such rules. With NAT, the firewall sees the first
-        /// packets of each connection.
+        /// packets of each connection in any case.
         bypass_firewall: bool = false,
         /// XDP attach mode: native, in the driver; generic, in the network stack, for any interface; auto:
         /// native if the driver supports it, and generic on a veth. native and generic also permit XDP on

@@ -1,6 +1,7 @@
 //! The state as records.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use pith_pfcp::Message;
@@ -22,14 +23,14 @@ use pith_pfcp::ie::{CpFunctionFeatures, NodeId};
 pub struct Counted(pub(super) BTreeMap<SessionId, UsageRecord>);
 
 impl Upf {
-    /// Writes the state at `now` as records. Until the successor has taken over, or has failed, no input may be handled.
+    /// Writes the state at `now` as records, up to the first error of `put`. Until the successor has taken over, or has failed, no input may be handled.
     pub fn export(
         &mut self,
         now: Duration,
         datapath: &dyn Datapath,
-        mut put: impl FnMut(Vec<u8>),
+        mut put: impl FnMut(Vec<u8>) -> io::Result<()>,
     ) -> Result<Counted, HandoverError> {
-        let mut put = |record: &Record| serde_json::to_vec(record).map(&mut put);
+        let mut put = |record: &Record| Ok::<_, HandoverError>(put(serde_json::to_vec(record)?)?);
         put(&Record::Head(Head {
             started: self.config.started,
             node: (&self.config.node_id).into(),

@@ -184,6 +184,7 @@ impl Upf {
             due: None,
         });
         self.sessions.commit(id, rules, &compiled, allocation.teids);
+        datapath.begin(compiled.ue, true);
         datapath.install(Arc::new(compiled));
         self.sessions.set_due(id, record.due);
         Ok(())

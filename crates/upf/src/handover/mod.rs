@@ -39,6 +39,9 @@ pub enum HandoverError {
     /// A record is no JSON text of a known form.
     #[error("a record cannot be read: {0}")]
     Record(#[from] serde_json::Error),
+    /// A record cannot be passed on.
+    #[error(transparent)]
+    Channel(#[from] std::io::Error),
     /// Octets that should be a PFCP message.
     #[error("a PFCP message in the state cannot be decoded: {0}")]
     Pfcp(String),

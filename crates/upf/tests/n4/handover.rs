@@ -22,7 +22,13 @@ fn config(change: impl FnOnce(&mut Config)) -> Config {
 
 fn export(world: &mut World) -> (Vec<Vec<u8>>, Counted) {
     let mut records = Vec::new();
-    let counted = world.upf.export(world.now, &world.datapath, |record| records.push(record)).unwrap();
+    let counted = world
+        .upf
+        .export(world.now, &world.datapath, |record| {
+            records.push(record);
+            Ok(())
+        })
+        .unwrap();
     (records, counted)
 }
 

@@ -7,7 +7,7 @@ use crate::api::bind_socket;
 use crate::wait::wait_readable;
 use pith_datapath::{QueuedOctets, UserPlane};
 use pith_upf::Upf;
-use pith_upf::handover::FORMAT;
+use pith_upf::handover::{FORMAT, HandoverError};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_millis(500);
 /// A successor that has not begun by then has failed, and another one may begin.
 const PREPARATION: Duration = Duration::from_secs(60);
-/// The longest time that N4 is not served while the state is handed over, and that the successor takes for a part of it. Pith's SMF gives a
-/// UPF up that is silent for about twice as long; until packets wait, the upgrade can be given up without a loss.
-const STATE: Duration = Duration::from_secs(4);
+/// The longest time that N4 is not served while the state is handed over, and that the successor takes for a part of it. An SMF of Pith
+/// gives a UPF up after 3 s without an answer; until packets wait, the upgrade can be given up without a loss.
+const STATE: Duration = Duration::from_millis(2500);
 const STALL: Duration = Duration::from_millis(1500);
 
 /// Awaits successors, one after the other.
@@ -151,17 +151,16 @@ impl Successors {
 /// Hands everything over; after an error this process has what it had. Returns the time in which N4 was not served.
 fn hand_over(channel: &mut Channel, estate: &mut Estate<'_>) -> io::Result<Duration> {
     let begun = Instant::now();
-    channel.limit(Some(STALL))?;
-    let mut sent = Ok(());
+    let rest = || STATE.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()).ok_or_else(too_slow);
     let counted = estate.upf.export(estate.now, &*estate.datapath, |record| {
-        if sent.is_ok() {
-            let is_late = begun.elapsed() > STATE;
-            sent =
-                if is_late { Err(too_slow()) } else { channel.send(Kind::State, &record).map_err(stalled) };
-        }
+        channel.limit(Some(rest()?.min(STALL)))?;
+        channel.send(Kind::State, &record).map_err(stalled)
     });
-    let counted = counted.map_err(io::Error::other)?;
-    sent?;
+    let counted = counted.map_err(|error| match error {
+        HandoverError::Channel(error) => error,
+        error => io::Error::other(error),
+    })?;
+    channel.limit(Some(rest()?))?;
     channel.send(Kind::StateEnd, b"").map_err(stalled)?;
     channel.expect(Kind::Ready).map_err(stalled)?;
     let mut queued = Vec::new();
@@ -176,8 +175,8 @@ fn hand_over(channel: &mut Channel, estate: &mut Estate<'_>) -> io::Result<Durat
 
 fn too_slow() -> io::Error {
     let text = format!(
-        "the state of all sessions takes more than {} s, in which SMFs get no answer: try again when the machine is less busy",
-        STATE.as_secs()
+        "the state of all sessions takes more than {} ms, in which SMFs get no answer: try again when the machine is less busy",
+        STATE.as_millis()
     );
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
