@@ -10,6 +10,7 @@ const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x45, 0x202, 0, 0, 0, 0);
 const LEAST_MTU: usize = 1280;
 const IPV6_AND_UDP: usize = 48;
 const IA_PREFIX: u16 = 26;
+const PD_EXCLUDE: u16 = 67;
 
 /// A message. The server's identifier is that of messages in the corpus, so that requests are answered, too.
 pub fn message(input: &[u8]) -> Result<(), CheckFailed> {
@@ -38,7 +39,6 @@ fn check(answer: &[u8], ue: UeAddress) -> Result<(), String> {
     }
 }
 
-/// Prefixes with a lifetime are the session's, but not that of the link.
 fn check_prefixes(mut options: &[u8], ue: UeAddress) -> Result<(), String> {
     while let Some((&[c0, c1, l0, l1], rest)) = options.split_first_chunk() {
         let (value, next) = rest
@@ -46,16 +46,28 @@ fn check_prefixes(mut options: &[u8], ue: UeAddress) -> Result<(), String> {
             .ok_or("an option of a wrong length")?;
         match u16::from_be_bytes([c0, c1]) {
             25 => check_prefixes(value.get(12..).ok_or("a short association")?, ue)?,
-            IA_PREFIX => {
-                let prefix = value.get(9..).and_then(|rest| rest.first_chunk::<16>()).ok_or("no prefix")?;
-                let is_valid = value.get(..8) == Some(&[0xff; 8]);
-                if is_valid && !ue.contains(Ipv6Addr::from(*prefix).into()) {
-                    return Err("another's prefix".into());
-                }
-            }
+            IA_PREFIX => check_prefix(value, ue)?,
             _ => {}
         }
         options = next;
     }
     ensure(options.is_empty(), || "octets after the options".into()).map_err(|failed| failed.0)
+}
+
+/// A prefix with a lifetime is a part of the session's, and leaves out the prefix of the link.
+fn check_prefix(value: &[u8], ue: UeAddress) -> Result<(), String> {
+    let (head, options) = value.split_first_chunk::<25>().ok_or("no prefix")?;
+    let (lifetime, length) = (&head[4..8], head[8]);
+    let prefix = head.last_chunk::<16>().map_or(Ipv6Addr::UNSPECIFIED, |octets| Ipv6Addr::from(*octets));
+    if lifetime == [0; 4] {
+        return Ok(());
+    }
+    if !ue.contains(prefix.into()) || length < 64 - ue.delegation || length > 64 {
+        return Err("another's prefix".into());
+    }
+    let has_link = (prefix.to_bits() ^ PREFIX.to_bits()) >> (128 - u32::from(length)) == 0;
+    if has_link && options.get(..2) != Some(&PD_EXCLUDE.to_be_bytes()[..]) {
+        return Err("the prefix of the link".into());
+    }
+    Ok(())
 }

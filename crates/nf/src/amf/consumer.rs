@@ -412,10 +412,9 @@ pub(crate) fn retransmit_report(
     let is_presence = body.is_presence_report();
     let is_latest = |session: &&mut PduSession| is_presence || session.last_call == call;
     let Some(session) = ue.session_mut(id).filter(is_latest) else { return };
-    if session.unheard >= most {
+    if !session.count_unheard(&body, most) {
         return;
     }
-    session.unheard += 1;
     if is_presence {
         return report_presence(ue, env, id);
     }

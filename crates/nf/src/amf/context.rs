@@ -94,7 +94,7 @@ pub(crate) struct UeContext {
     pub slices: Slices,
     /// The AM policy association.
     pub policy: Option<AmPolicy>,
-    /// That of the AMF from which the context came, until this AMF goes on with it.
+    /// That of the AMF from which the context came, until this AMF has read its policy.
     pub transferred_policy: Option<Box<TransferredPolicy>>,
     /// PDU sessions, at most 15.
     pub sessions: Vec<PduSession>,

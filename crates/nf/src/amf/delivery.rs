@@ -6,7 +6,7 @@ use super::context::{Env, UeContext};
 use super::procedure::nas_non_delivery;
 use super::procedure::nas_transport::session_downlink;
 use super::session::{PduSession, UserPlane};
-use super::{n1, n2};
+use super::{n1, n2, reachability};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Key, Level, Timer};
 use bytes::Bytes;
@@ -205,11 +205,11 @@ pub(crate) fn on_resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u
 
 /// The connection is lost: setups that waited for a release are queued for the UE.
 pub(crate) fn keep_held_setups(ue: &mut UeContext) {
-    let held = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take());
-    let held = held.map(|message| Undelivered { message, on_failure: None });
+    let held: Vec<_> = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take()).collect();
     // The gNB's resources end with the connection.
     ue.undelivered.retain(|kept| !kept.message.is_for_resources() || kept.message.n1.is_some());
-    ue.undelivered.extend(held);
+    reachability::note_dequeued(ue);
+    ue.undelivered.extend(held.into_iter().map(|message| Undelivered { message, on_failure: None }));
 }
 
 /// The UE has been handed over: its sessions have no resources at the former gNB, so that no setup waits for their release. A session
@@ -265,6 +265,7 @@ fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
     let (setups, others): (Vec<_>, Vec<_>) =
         std::mem::take(&mut ue.undelivered).into_iter().partition(is_setup);
     ue.undelivered = others;
+    reachability::note_dequeued(ue);
     let item = |undelivered: Undelivered| {
         let SmfMessage { id, n1, n2 } = undelivered.message;
         let nas_pdu = n1.and_then(|n1| n1::seal(ue, &GmmMessage::from(session_downlink(id, &n1)).encode()));
@@ -284,6 +285,7 @@ pub(crate) fn send_queued(ue: &mut UeContext, env: &mut Env<'_>) {
             send(ue, env, message);
         }
     }
+    reachability::note_dequeued(ue);
 }
 
 /// The N2 handover is over: sends what was queued for it, after what the source gNB did not deliver.
@@ -303,6 +305,7 @@ pub(crate) fn fail_setups(ue: &mut UeContext, env: &mut Env<'_>) {
             consumer::transfer_failed(env, callback, message);
         }
     }
+    reachability::note_dequeued(ue);
 }
 
 /// The UE can't be reached: notifies the senders of its queued messages.
@@ -312,4 +315,5 @@ pub(crate) fn fail_all(ue: &mut UeContext, env: &mut Env<'_>) {
             consumer::transfer_failed(env, callback, message);
         }
     }
+    reachability::note_dequeued(ue);
 }

@@ -120,18 +120,32 @@ const CYCLES: [(u8, u64, NrPagingEdrxCycle); 12] = [
 /// The longest cycle without a paging time window (TS 38.304 7.4).
 const LONGEST_WITHOUT_WINDOW: Duration = Duration::from_millis(10_240);
 
-/// The unit of the paging time window.
-const WINDOW_UNIT: Duration = Duration::from_millis(1_280);
+/// The unit of the paging time window, in milliseconds.
+const WINDOW_UNIT: u64 = 1_280;
+
+/// The longest paging time window, in units.
+const LONGEST_WINDOW: u64 = 16;
+
+/// PAGINGs of a cycle that has a long enough window.
+const MOST_PAGINGS: u64 = 64;
+
+/// The code of the shortest paging time window with which a cycle has at most [`MOST_PAGINGS`]. For a cycle of more than 1310.72 s there is
+/// none: it gets the longest window.
+fn shortest_window(cycle: u64) -> u8 {
+    let units = cycle.div_ceil(MOST_PAGINGS * WINDOW_UNIT);
+    (units.clamp(1, LONGEST_WINDOW) - 1) as u8
+}
 
 impl ExtendedDrx {
     /// The requested cycle, or the longest one of NR that is not longer than that and than the operator's longest. Cycles of E-UTRA only
-    /// become the next shorter one of NR.
+    /// become the next shorter one of NR. The window is the requested one, or longer: PAGING is sent in each window of a cycle.
     fn granted(requested: &ExtendedDrxParameters, longest: Duration) -> Option<Self> {
         let is_short = |(value, ms, _): &&(u8, u64, _)| {
             *value <= requested.value && Duration::from_millis(*ms).as_secs() <= longest.as_secs()
         };
-        let (value, ..) = CYCLES.iter().rfind(is_short)?;
-        Some(Self { value: *value, window: requested.paging_time_window & 0xf })
+        let (value, ms, _) = CYCLES.iter().rfind(is_short)?;
+        let window = (requested.paging_time_window & 0xf).max(shortest_window(*ms));
+        Some(Self { value: *value, window })
     }
 
     fn parameters(self) -> ExtendedDrxParameters {
@@ -146,7 +160,8 @@ impl ExtendedDrx {
 
     /// The paging time window; `None` if the cycle has none.
     fn window(self) -> Option<Duration> {
-        (self.entry().0 > LONGEST_WITHOUT_WINDOW).then(|| WINDOW_UNIT * (u32::from(self.window) + 1))
+        let length = Duration::from_millis(WINDOW_UNIT * (u64::from(self.window) + 1));
+        (self.entry().0 > LONGEST_WITHOUT_WINDOW).then_some(length)
     }
 
     /// As gNBs get it (TS 38.413 9.3.1.227).
@@ -207,7 +222,9 @@ pub(crate) fn negotiate(ue: &mut UeContext, config: &AmfConfig, request: &Regist
     let mico = mico(ue, config, request);
     let t3512 = mico.and(config.mico).map(|mico| {
         let requested = request.requested_t3512.and_then(GprsTimer3::duration).filter(|it| !it.is_zero());
-        let granted = GprsTimer3::at_least(requested.map_or(mico.t3512, |it| it.min(mico.t3512)));
+        // A UE does not choose to update more often than one without MICO mode.
+        let limited = |it: Duration| it.max(config.timers.t3512).min(mico.t3512);
+        let granted = GprsTimer3::at_least(requested.map_or(mico.t3512, limited));
         granted.duration().unwrap_or(mico.t3512).as_secs() as u32
     });
     // Without active time there is no paging in which the cycle could have a meaning.
@@ -321,8 +338,14 @@ fn interval(extended: ExtendedDrx, env: &Env<'_>) -> Duration {
 pub(crate) fn note_priority(ue: &mut UeContext, config: &AmfConfig, arp: Option<u8>) {
     let place = arp.and_then(|arp| config.paging_priorities.iter().position(|level| *level == arp));
     let place = place.and_then(|place| u8::try_from(place).ok());
-    let queued = ue.reachability.paging_priority.filter(|_| !ue.undelivered.is_empty());
-    ue.reachability.paging_priority = place.into_iter().chain(queued).min();
+    ue.reachability.paging_priority = place.into_iter().chain(ue.reachability.paging_priority).min();
+}
+
+/// Messages have left the queue. With the last one its priority ends: messages that are queued later have their own.
+pub(crate) fn note_dequeued(ue: &mut UeContext) {
+    if ue.undelivered.is_empty() {
+        ue.reachability.paging_priority = None;
+    }
 }
 
 /// UE-specific DRX for another AMF (TS 29.518 6.1.6.2.25): the information element with its identifier and length.

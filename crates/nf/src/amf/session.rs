@@ -26,7 +26,8 @@ pub(crate) struct PduSession {
     pub user_plane: UserPlane,
     /// The last request that changed the user plane at the SMF.
     pub last_call: CallId,
-    /// Reports in a row that the SMF did not answer.
+    /// Reports in a row that the SMF did not answer: those of the user plane in the four low bits, those of the UE's presence in a LADN in the
+    /// high ones, which are 0 in documents of earlier versions.
     pub unheard: u8,
     /// Pending requests to the SMF.
     pub calls: Vec<(CallId, SessionCall)>,
@@ -139,6 +140,11 @@ impl SessionCall {
     }
 }
 
+/// The place of a report's counter in [`PduSession::unheard`].
+const fn unheard_shift(report: &SmContextUpdateData) -> u32 {
+    if report.is_presence_report() { 4 } else { 0 }
+}
+
 /// Requests to the SMF that are not answered or not sent yet, beyond which a session takes no further message of the UE;
 /// with reports of the gNB twice as many. Each holds a message of up to 64 kB.
 const MAX_OPEN: usize = 8;
@@ -246,6 +252,21 @@ impl PduSession {
     /// The SMF has served that request: it has got the reports before it.
     pub fn note_served(&mut self, call: CallId) {
         self.last_call = CallId(self.last_call.0.max(call.0));
+    }
+
+    /// The SMF has not answered a report. Returns whether it is to be repeated: reports of each kind are repeated `most` times in a row, so
+    /// that those of the UE's presence leave the user plane its repetitions.
+    pub fn count_unheard(&mut self, report: &SmContextUpdateData, most: u8) -> bool {
+        let shift = unheard_shift(report);
+        let counted = (self.unheard >> shift) & 0xf;
+        let is_repeated = counted < most.min(0xf);
+        self.unheard += u8::from(is_repeated) << shift;
+        is_repeated
+    }
+
+    /// The SMF has answered a report.
+    pub fn note_heard(&mut self, report: &SmContextUpdateData) {
+        self.unheard &= !(0xf << unheard_shift(report));
     }
 
     /// Makes room for a report. A later report supersedes an earlier one, so the oldest is dropped: its request has

@@ -67,19 +67,19 @@ impl LocalTime {
 
 impl Offset {
     /// Universal time and local time zone (TS 24.008 10.5.3.9).
-    pub fn universal_time(&self, now: DateTime) -> Option<UniversalTime> {
+    pub fn universal_time(&self, now: DateTime) -> UniversalTime {
         let seconds = now.unix_ms().div_euclid(1000);
-        let (year, month, day) = date_of(seconds)?;
+        let (year, month, day) = DateTime::civil(seconds.div_euclid(DAY));
         let of_day = seconds.rem_euclid(DAY);
-        Some(UniversalTime {
-            year: (year % 100) as u8,
+        UniversalTime {
+            year: year.rem_euclid(100) as u8,
             month: month as u8,
             day: day as u8,
             hour: (of_day / 3_600) as u8,
             minute: (of_day / 60 % 60) as u8,
             second: (of_day % 60) as u8,
             zone: self.zone,
-        })
+        }
     }
 
     /// As other NFs get it (TS 29.571 `TimeZone`).
@@ -98,10 +98,9 @@ impl Offset {
 
 impl DaylightSaving {
     fn is_in_force(&self, now: i64, standard: i64) -> bool {
-        let Some((year, ..)) = date_of(now + standard) else { return false };
-        let begin = self.begin.in_year(year).map(|local| local - standard);
-        let end = self.end.in_year(year).map(|local| local - self.offset);
-        let (Some(begin), Some(end)) = (begin, end) else { return false };
+        let (year, ..) = DateTime::civil((now + standard).div_euclid(DAY));
+        let begin = self.begin.in_year(year) - standard;
+        let end = self.end.in_year(year) - self.offset;
         if begin < end {
             (begin..end).contains(&now)
         } else {
@@ -113,27 +112,16 @@ impl DaylightSaving {
 
 impl Change {
     /// Seconds from 1970-01-01 to the change, both in local time.
-    fn in_year(&self, year: i64) -> Option<i64> {
-        let days = (1..=31).filter_map(|day| midnight(year, self.month, day));
+    fn in_year(&self, year: i64) -> i64 {
+        let first = DateTime::days(year, self.month, 1);
         // 1970-01-01 was a Thursday.
-        let mut days = days.filter(|begin| (begin / DAY + 4).rem_euclid(7) == self.weekday);
-        let day = if self.week == 5 { days.next_back() } else { days.nth(self.week as usize - 1) };
-        day.map(|begin| begin + self.time)
+        let begin = first + (self.weekday - (first + 4)).rem_euclid(7);
+        let day = begin + 7 * (self.week - 1);
+        // A month with four such days has no fifth one.
+        let is_in_month = DateTime::civil(day).1 == self.month;
+        let day = if is_in_month { day } else { day - 7 };
+        day * DAY + self.time
     }
-}
-
-/// Year, month and day in UTC.
-fn date_of(seconds: i64) -> Option<(i64, i64, i64)> {
-    let text = DateTime::from_unix_ms(seconds * 1000).to_string();
-    let mut parts = text.get(..10)?.split('-').map(str::parse);
-    let mut next = || parts.next()?.ok();
-    Some((next()?, next()?, next()?))
-}
-
-/// Seconds from 1970-01-01 to the begin of a day; `None` if the month has no such day.
-fn midnight(year: i64, month: i64, day: i64) -> Option<i64> {
-    let date: DateTime = format!("{year:04}-{month:02}-{day:02}T00:00:00Z").parse().ok()?;
-    Some(date.unix_ms() / 1000)
 }
 
 impl FromStr for LocalTime {
@@ -296,7 +284,7 @@ mod tests {
         let offset = "CET-1CEST,M3.5.0,M10.5.0/3".parse::<LocalTime>().unwrap().at(now);
         let mut command = ConfigurationUpdateCommand::new();
         command.local_time_zone = Some(offset.zone);
-        command.universal_time = offset.universal_time(now);
+        command.universal_time = Some(offset.universal_time(now));
         command.daylight_saving_time = Some(offset.daylight_saving);
         let octets = GmmMessage::from(command).encode();
         let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();

@@ -21,7 +21,8 @@ fn update(resource: Uri) -> PolicyUpdate {
 
 impl Pcf {
     /// Npcf_AMPolicyControl_Update (TS 29.507 4.2.3.1). An AMF that names itself, and a URI for notifications, goes on with the association of
-    /// the AMF from which the UE's context came: it has the reference from that AMF, and no other NF can know it.
+    /// the AMF from which the UE's context came: it has the reference from that AMF. AMFs that have had the UE's context are
+    /// trusted; only AMFs may request this, and only with a URI of their own.
     pub(super) fn update_access(
         &mut self,
         id: &str,
@@ -34,7 +35,7 @@ impl Pcf {
         let former = association.purpose();
         if body.notification_uri.is_none() || body.guami.is_none() {
             association.owner.check(from)?;
-        } else if !association.owner.admits(from) {
+        } else {
             association.owner = Owner::of(from);
         }
         if let Context::Access(request) = &mut association.context {

@@ -169,6 +169,7 @@ pub(super) fn update_policy_qos(
 }
 
 /// Npcf_SMPolicyControl_Update: the UE has revoked its support of reflective QoS (trigger REF_QOS_IND_CH, TS 29.512 table 5.6.3.6-1).
+/// Changed rules are taken from the notifications that follow, as Pith's PCF sends them; a decision in the answer is not applied.
 pub(super) fn report_revoked_reflective_qos(session: &SmContext, env: &mut Env<'_>) {
     let Some(policy) = &session.policy else { return };
     let mut body = SmPolicyUpdateContextData::default();

@@ -101,8 +101,8 @@ pub(super) struct SmContext {
     pub forwards_directly: bool,
     /// How often the gNB did not answer, one time after another, that it sends uplink packets to another endpoint.
     pub unanswered_switches: u8,
-    /// The PTI of the UE's last request that the SMF rejected.
-    pub rejected_pti: Option<u8>,
+    /// The PTI of the UE's last request that the SMF has rejected, or accepted as it was.
+    pub answered_pti: Option<u8>,
     /// Its running timers.
     pub timers: Timers,
     /// What the session waits for. Set by [`SmContext::step`], and when the session is read from a document.
@@ -465,7 +465,7 @@ impl SmContext {
             handover_uplink: None,
             forwards_directly: false,
             unanswered_switches: 0,
-            rejected_pti: None,
+            answered_pti: None,
             timers: Timers::default(),
             state: State::Over,
             calls: 0,

@@ -96,7 +96,7 @@ pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     GsmMessage::new(session.pdu_session_id, UNASSIGNED_PTI, command).encode()
 }
 
-/// PDU SESSION MODIFICATION COMMAND that accepts the UE's request of that PTI (TS 24.501 6.4.2.3): the session is as before.
+/// PDU SESSION MODIFICATION COMMAND that accepts the UE's request of that PTI (TS 24.501 6.4.2.3), without a change of rules or flows.
 pub(super) fn modification_accept(session: &SmContext, pti: u8) -> Vec<u8> {
     let mut command = PduSessionModificationCommand::new();
     command.session_ambr = Some(session.qos.ambr);

@@ -184,9 +184,10 @@ fn on_n1_message(
             return modification::on_modification_reject(state, session, env, reject.cause);
         }
         GsmBody::PduSessionModificationRequest(request)
-            if modification_request::revokes_reflective_qos(session, &request, (pti, &notes)) =>
+            if modification_request::revokes_reflective_qos(session, &request, &notes) =>
         {
             modification::revoke_reflective_qos(&state, session, env, pti);
+            session.answered_pti = Some(pti);
             answer_n1(reply, n1::modification_accept(session, pti), env.out);
         }
         GsmBody::PduSessionModificationRequest(request) => {
@@ -194,7 +195,7 @@ fn on_n1_message(
             session.log(env, Level::Debug, || {
                 format!("a modification that the UE requests is rejected: {cause}")
             });
-            session.rejected_pti = Some(pti);
+            session.answered_pti = Some(pti);
             answer_n1(reply, n1::modification_reject(id, pti, cause), env.out);
         }
         GsmBody::GsmStatus(status) => {
@@ -272,7 +273,7 @@ fn on_release_request(
         State::AwaitingReleaseComplete(state) => state.on_release_request(session, env, reply, pti),
         state => {
             let cause = GsmCause::MessageNotCompatibleWithTheProtocolState;
-            session.rejected_pti = Some(pti);
+            session.answered_pti = Some(pti);
             answer_n1(reply, n1::release_reject(session.pdu_session_id, pti, cause), env.out);
             state
         }
@@ -293,13 +294,13 @@ fn on_release_complete(state: State, session: &mut SmContext, env: &mut Env<'_>)
 /// 5GSM STATUS #43 or #47: the UE does not know the session, or the PTI (TS 24.501 6.5.3).
 ///
 /// If the session is being released, the UE has released it before; its PDU SESSION RELEASE COMPLETE was lost. If the PTI is that of a request
-/// that the SMF has rejected, the reject met a procedure that the UE had given up (T3581, T3582; TS 24.501 7.3.1), and the session stays.
+/// that the SMF has answered since, the answer met a procedure that the UE had given up (T3581, T3582; TS 24.501 7.3.1), and the session stays.
 /// Otherwise the UE refuses PDU SESSION ESTABLISHMENT ACCEPT: it has the session of an earlier request, with another address, for good.
 /// The session ends, and the UE establishes it again.
 fn on_refused_identity(state: State, session: &mut SmContext, env: &mut Env<'_>, pti: u8) -> State {
     match state {
         State::AwaitingReleaseComplete(_) => on_release_complete(state, session, env),
-        state if pti != UNASSIGNED_PTI && session.rejected_pti != Some(pti) => {
+        state if pti != UNASSIGNED_PTI && session.answered_pti != Some(pti) => {
             release::release_when_established(state, session, GsmCause::ReactivationRequested)
         }
         state => state,
@@ -493,7 +494,7 @@ fn on_wrong_message(
         _ => n1::status(id, pti, cause),
     };
     if matches!(message_type, MODIFICATION_REQUEST | RELEASE_REQUEST) {
-        session.rejected_pti = Some(pti);
+        session.answered_pti = Some(pti);
     }
     answer_n1(reply, answer, env.out);
 }

@@ -29,11 +29,34 @@ impl DateTime {
     pub const fn unix_ms(self) -> i64 {
         self.unix_ms
     }
+
+    /// Days from 1970-01-01 to a Gregorian date. The month is 1 to 12; days beyond its last one count on in the next month.
+    pub const fn days(year: i64, month: i64, day: i64) -> i64 {
+        // Years start in March.
+        let year = if month <= 2 { year - 1 } else { year };
+        let era = year.div_euclid(400);
+        let year_of_era = year.rem_euclid(400);
+        let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+    }
+
+    /// The date (year, month, day) of a number of days since 1970-01-01: the inverse of [`DateTime::days`].
+    pub fn civil(days: i64) -> (i64, i64, i64) {
+        let days = days + 719_468;
+        let era = days.div_euclid(146_097);
+        let day_of_era = days.rem_euclid(146_097);
+        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted = (5 * day_of_year + 2) / 153;
+        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+        let year = era * 400 + year_of_era + i64::from(month <= 2);
+        (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
+    }
 }
 
 impl fmt::Display for DateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil(self.unix_ms.div_euclid(DAY_MS));
+        let (year, month, day) = Self::civil(self.unix_ms.div_euclid(DAY_MS));
         let ms = self.unix_ms.rem_euclid(DAY_MS);
         let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
@@ -57,16 +80,17 @@ fn parse(text: &str) -> Option<DateTime> {
     let (time, rest) = rest.split_at_checked(8)?;
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-    let is_date = civil(days(year, month, day)) == (year, month, day);
+    let is_date = DateTime::civil(DateTime::days(year, month, day)) == (year, month, day);
     let valid = (1..=12).contains(&month) && is_date && hour < 24 && minute < 60;
     if !valid || second > 60 {
         return None;
     }
     let (fraction_ms, offset) = fraction(rest)?;
     let seconds = hour * 3600 + minute * 60 + second - offset_minutes(offset)? * 60;
-    let unix_ms = days(year, month, day) * DAY_MS + seconds * 1000 + fraction_ms;
+    let unix_ms = DateTime::days(year, month, day) * DAY_MS + seconds * 1000 + fraction_ms;
     // An offset or a leap second can move a time out of the years 0000 to 9999, which cannot be written.
-    (days(0, 1, 1) * DAY_MS..days(10_000, 1, 1) * DAY_MS).contains(&unix_ms).then_some(DateTime { unix_ms })
+    let years = DateTime::days(0, 1, 1) * DAY_MS..DateTime::days(10_000, 1, 1) * DAY_MS;
+    years.contains(&unix_ms).then_some(DateTime { unix_ms })
 }
 
 /// Milliseconds of `.123…`, and the remaining text.
@@ -103,28 +127,6 @@ fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> O
     parts.next().is_none().then_some(numbers)
 }
 
-/// Days from 1970-01-01 to a Gregorian date; years start in March.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// The date (year, month, day) of a number of days since 1970-01-01: the inverse of [`days`].
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +144,21 @@ mod tests {
         }
         let east: DateTime = "1985-04-12T23:20:50.52+01:30".parse().unwrap();
         assert_eq!(east.to_string(), "1985-04-12T21:50:50.520Z");
+    }
+
+    #[test]
+    fn dates_and_days_are_inverse() {
+        for (date, days) in [
+            ((1970, 1, 1), 0),
+            ((1969, 12, 31), -1),
+            ((2000, 2, 29), 11_016),
+            ((2026, 3, 1), 20_513),
+            ((-1, 12, 31), -719_529),
+        ] {
+            assert_eq!(DateTime::days(date.0, date.1, date.2), days, "{date:?}");
+            assert_eq!(DateTime::civil(days), date, "{days}");
+        }
+        assert_eq!(DateTime::civil(DateTime::days(2026, 2, 29)), (2026, 3, 1));
     }
 
     #[test]

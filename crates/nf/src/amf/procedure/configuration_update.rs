@@ -61,7 +61,7 @@ pub(crate) fn send_network_name_and_time(ue: &mut UeContext, env: &mut Env<'_>, 
     }
     if let Some((now, offset)) = env.local_time() {
         command.local_time_zone = Some(offset.zone);
-        command.universal_time = offset.universal_time(now);
+        command.universal_time = Some(offset.universal_time(now));
         command.daylight_saving_time = Some(offset.daylight_saving);
     }
     if command != ConfigurationUpdateCommand::new() {

@@ -7,6 +7,9 @@
 //! | refused by all, and the UE was sent nothing: REROUTE NAS REQUEST | | | 7B |
 //! | refused, and the UE was sent something: it gets the slices that this AMF serves | | | |
 //!
+//! With `amf.security.derive_k_amf` no AMF gets K_AMF, and the UE derives another key only by a SECURITY MODE COMMAND of a registration
+//! (TS 33.501 6.9.3): N1MessageNotify is left out, and the target AMF of REROUTE NAS REQUEST requests the context with a derived key.
+//!
 //! The gNB's connection belongs to the target AMF with that AMF's first message (Old AMF, TS 38.413 8.3.1.2, 8.6.2.2). What the target AMF does
 //! is in [`crate::amf::services`], and in [`confirm`].
 
@@ -159,7 +162,8 @@ fn transferable(ue: &UeContext, nssf: &NssfSlices) -> Vec<u8> {
         .collect()
 }
 
-/// Namf_Communication_N1MessageNotify. The REGISTRATION REQUEST is the complete one, in cleartext. `None` if the UE's keys can't be given away.
+/// Namf_Communication_N1MessageNotify. The REGISTRATION REQUEST is the complete one, in cleartext. `None` if the UE's keys can't be given away:
+/// K_AMF itself, if the policy is to derive another key, or keys whose COUNTs are used up.
 fn pass_on(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -167,6 +171,9 @@ fn pass_on(
     (nssf, sessions): (&NssfSlices, &[u8]),
     target: Target,
 ) -> Option<CallId> {
+    if env.config.derives_k_amf {
+        return None;
+    }
     let connection = ue.connection.and_then(|key| env.connections.get(key))?;
     let gnb = env.gnbs.get(&connection.gnb)?.node;
     let ids = (connection.id, connection.ran_id);

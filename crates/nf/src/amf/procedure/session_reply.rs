@@ -14,7 +14,7 @@ use crate::kit::Level;
 use bytes::Bytes;
 use pith_nas::ie::PayloadContainerType;
 use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
-use pith_sbi::{Cause, Operation, Problem, ProblemMore, Reply, Response};
+use pith_sbi::{Cause, Operation, Problem, ProblemMore, Reply, Response, Uri};
 
 /// Handles a reply that the procedure in progress does not wait for.
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
@@ -128,7 +128,7 @@ fn reported(
     match reply {
         Ok(answer) => {
             if let Some(session) = ue.session_mut(id) {
-                session.unheard = 0;
+                session.note_heard(&report);
             }
             if let Response::SmContextUpdated(mut updated) = answer {
                 // The AMF knows since it requested a deactivation, and may have had resources set up since: by an activation, or by a
@@ -177,12 +177,23 @@ fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpda
     }
 }
 
-/// A reply to a step that is over.
+/// A reply to a step that is over. What it created is deleted, unless a later step has it.
 fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
     env.out.log(Level::Debug, || format!("{}: a reply was late", ue.name()));
-    if matches!(&reply, Ok(Response::UeContextCreated(created)) if departure::is_replaced(ue, &created.location))
-    {
-        return;
+    let is_in_use = match &reply {
+        Ok(Response::UeContextCreated(created)) => departure::is_replaced(ue, &created.location),
+        // The UE has registered again since, and takes the same association.
+        Ok(Response::PolicyUpdate(update)) => has_policy(ue, &update.resource_uri),
+        _ => false,
+    };
+    if !is_in_use {
+        consumer::undo(env, reply);
     }
-    consumer::undo(env, reply);
+}
+
+/// Whether the UE's AM policy association has that URI, or the one that this AMF takes from another AMF.
+fn has_policy(ue: &UeContext, association: &Uri) -> bool {
+    let own = ue.policy.as_ref().map(|policy| &policy.uri);
+    let transferred = ue.transferred_policy.as_ref().map(|policy| &policy.uri);
+    [own, transferred].contains(&Some(association))
 }

@@ -8,6 +8,7 @@ use crate::amf::mobility::departure;
 use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
 use crate::amf::procedure::{Procedure, context_transfer, subscription_change};
+use crate::amf::reachability;
 use crate::amf::session::PduSession;
 use crate::kit::{Instant, Level, Outbox};
 use pith_sbi::npcf_ampolicycontrol::{AmPolicyTerminateNotify, AmPolicyUpdateNotify};
@@ -63,6 +64,7 @@ impl Amf {
                 if ue.sessions.extract_if(.., |session| ended(session)).next().is_some() {
                     // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
                     ue.undelivered.retain(|undelivered| undelivered.message.id != id);
+                    reachability::note_dequeued(ue);
                 }
             });
         }

@@ -3,8 +3,12 @@
 //!
 //! The UE's gNB must be connected to this AMF. The registration goes on with the keys, the sessions and the NSSF's answer that the initial AMF
 //! sends; this AMF passes it on to no third one. What the other AMF says is checked before a context is made of it, as at a handover. It ends
-//! nothing that this AMF has: a subscriber who is connected here is not taken, one who is registered here is authenticated first, and no UE
+//! nothing that this shard has: a subscriber who is connected here is not taken, one who is registered here is authenticated first, and no UE
 //! loses its connection. The number of UEs that have not sent anything with the keys is limited.
+//!
+//! These checks see the receiving shard only: neither a subscriber whom another shard or instance of the AMF Set serves is recognised, nor a
+//! RAN-UE-NGAP-ID that a UE of another shard has. The registration then goes on by the word of the other AMF, and the UDM has the former shard
+//! end its own (TS 23.502 4.2.2.2.2 step 14d).
 
 use crate::amf::Amf;
 use crate::amf::config::HALF_OPEN;
@@ -118,14 +122,14 @@ impl Amf {
         Ok(PassedOn { request, supi, security, gnb, ran_id, location, container })
     }
 
-    /// Whether the subscriber is connected here: another AMF can't have its registration.
+    /// Whether the subscriber is connected to this shard: another AMF can't have its registration.
     fn is_connected(&self, supi: &Supi) -> bool {
         let ue = self.shared.index.find_supi(supi).and_then(|key| self.ues.view(key));
         let connection = ue.and_then(|ue| self.shared.connections.get(ue.connection?));
         connection.is_some_and(|connection| connection.context != RanContext::Releasing)
     }
 
-    /// Whether a UE that is authenticated here has that connection. (A gNB uses an id again when its former use is over.)
+    /// Whether a UE that is authenticated at this shard has that connection. (A gNB uses an id again when its former use is over.)
     fn is_in_use(&self, gnb: GnbHandle, ran_id: RanUeNgapId) -> bool {
         let connections = &self.shared.connections;
         let known = connections.find_by_ran(gnb, ran_id).and_then(|key| connections.get(key));

@@ -95,7 +95,12 @@ fn transfer(
         return Err(TransferError::QueueFull);
     }
     if ue.is_reachable(env) {
+        let queued = ue.undelivered.len();
         delivery::send(ue, env, message);
+        if ue.undelivered.len() > queued {
+            // It waits for a procedure. If the UE's connection is lost meanwhile, the UE is paged for it.
+            reachability::note_priority(ue, env.config, arp);
+        }
         return Ok(initiated());
     }
     if message.is_for_resources() && (skip_paging || message.n1.is_none()) && !ue.awaits_gnb(env) {
@@ -107,8 +112,7 @@ fn transfer(
     if reachability::is_unreachable(ue, env) {
         return Err(TransferError::NotReachable);
     }
-    reachability::note_priority(ue, env.config, arp);
-    page_for(ue, env, message, on_failure)
+    page_for(ue, env, (message, arp), on_failure)
 }
 
 /// Information for the target gNB of a handover, from the source AMF.
@@ -153,7 +157,7 @@ fn not_transferred() -> Response {
 fn page_for(
     ue: &mut UeContext,
     env: &mut Env<'_>,
-    message: SmfMessage,
+    (message, arp): (SmfMessage, Option<u8>),
     on_failure: Option<Uri>,
 ) -> Result<Response, TransferError> {
     let name = ue.identity().as_ref().map(ToString::to_string).unwrap_or_default();
@@ -163,12 +167,14 @@ fn page_for(
     if message.n2.is_some() {
         // The new message supersedes a queued one of that session for the gNB alone.
         ue.undelivered.retain(|kept| kept.message.id != message.id || kept.message.n1.is_some());
+        reachability::note_dequeued(ue);
     }
     let octets = ue.undelivered.iter().map(|kept| kept.message.octets()).sum::<usize>() + message.octets();
     if ue.undelivered.len() >= MAX_QUEUED || octets > MAX_QUEUED_OCTETS {
         return Err(TransferError::QueueFull);
     }
     ue.undelivered.push(Undelivered { message, on_failure });
+    reachability::note_priority(ue, env.config, arp);
     if ue.connection.is_none() {
         paging::begin(ue, env);
     }

@@ -192,6 +192,27 @@ fn a_report_of_presence_supersedes_no_deactivation() {
     assert_eq!(pending(&world), [deactivation, presence]);
 }
 
+/// The SMF answers nothing.
+#[test]
+fn lost_reports_of_presence_leave_the_user_plane_its_repetitions() {
+    let (mut world, mut phone) = with_session();
+    let lose = |world: &mut World| {
+        world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+        pending(world)
+    };
+    let most = config().max_retransmissions;
+    moves(&mut world, &mut phone, other_area());
+    for _ in 0..most {
+        assert_eq!(lose(&mut world), [(None, Some(PresenceState::OutOfArea))]);
+    }
+    assert_eq!(lose(&mut world), []);
+    phone.release(&mut world);
+    for _ in 0..most {
+        assert_eq!(lose(&mut world), [(Some(UpCnxState::Deactivated), None)]);
+    }
+    assert_eq!(lose(&mut world), []);
+}
+
 /// Reports could overtake each other: the SMF would keep a session outside, or end one inside.
 #[test]
 fn one_report_of_presence_is_pending_at_a_time() {

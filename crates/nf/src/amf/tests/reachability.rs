@@ -186,6 +186,46 @@ fn extended_drx_is_negotiated_to_the_longest_cycle_of_the_operator() {
     }
 }
 
+/// Any cycle.
+fn with_all_cycles() -> AmfConfig {
+    AmfConfig { longest_edrx_cycle: 11_000 * SECOND, ..config() }
+}
+
+#[test]
+fn the_paging_time_window_is_as_long_as_the_cycle_needs() {
+    // Requested value and window, and the granted window: 1.28 s for each unit and one more.
+    let windows =
+        [(5, 0, 0), (9, 0, 1), (9, 5, 5), (10, 0, 3), (11, 0, 7), (12, 0, 15), (12, 7, 15), (15, 0, 15)];
+    for (value, requested, granted) in windows {
+        let (mut world, mut phone) = (World::with(with_all_cycles()), Phone::default());
+        let mut request = phone.registration_request(RegistrationKind::Initial);
+        request.requested_extended_drx_parameters = Some(edrx(value, requested));
+        let nas = phone.initial_nas(request.clone());
+        phone.connect(&mut world, nas);
+        let accept = phone.authenticate(&mut world, request);
+        assert_eq!(accept.negotiated_extended_drx_parameters, Some(edrx(value, granted)));
+    }
+}
+
+#[test]
+fn a_cycle_has_64_pagings_at_most() {
+    let (mut world, _) = idle(with_all_cycles(), |request| {
+        // 327.68 s, and a window of 1.28 s.
+        request.requested_extended_drx_parameters = Some(edrx(10, 0));
+    });
+    paged(&mut world);
+    let (begin, mut pagings) = (world.now, 1);
+    loop {
+        world.downlinks.clear();
+        world.expire(Timer::T3513);
+        if world.now - begin >= Duration::from_millis(327_680) {
+            break;
+        }
+        pagings += 1;
+    }
+    assert_eq!(pagings, 64);
+}
+
 #[test]
 fn a_ue_with_extended_drx_is_paged_in_each_window_of_a_cycle() {
     let (mut world, mut phone) = idle(with_everything(), wants_edrx);
@@ -272,7 +312,14 @@ fn a_ue_in_mico_mode_is_deregistered_after_its_own_t3512() {
 
 #[test]
 fn a_ue_in_mico_mode_may_request_a_shorter_t3512() {
-    for (requested, granted) in [(HOUR, HOUR), (20 * HOUR, 10 * HOUR)] {
+    let shortest = GprsTimer3::at_least(config().timers.t3512).duration().unwrap();
+    let requests = [
+        (HOUR, HOUR),
+        (20 * HOUR, 10 * HOUR),
+        // Not shorter than that of UEs without MICO mode.
+        (2 * SECOND, shortest),
+    ];
+    for (requested, granted) in requests {
         let (mut world, mut phone) = (World::with(with_everything()), Phone::default());
         let mut request = phone.registration_request(RegistrationKind::Initial);
         wants_mico(&mut request);
@@ -416,6 +463,41 @@ fn the_highest_priority_of_the_queued_messages_counts() {
     let is_paging =
         |(_, message): &(_, Message)| matches!(message, Message::Paging(it) if it.priority.is_none());
     assert!(!world.downlinks.is_empty() && world.downlinks.iter().all(is_paging));
+}
+
+/// The priority of the queued messages, 0 for the highest.
+fn priority(world: &World) -> Option<u8> {
+    let (_, ue) = world.amf.ues.iter().next().unwrap();
+    ue.reachability.paging_priority
+}
+
+/// Neither if the UE gets them, nor if it does not answer.
+#[test]
+fn messages_that_are_no_longer_queued_leave_no_priority() {
+    let (mut world, mut phone) = idle(with_everything(), |_| {});
+    data_of(&mut world, 2);
+    assert_eq!(priority(&world), Some(0));
+    comes(&mut world, &mut phone);
+    assert_eq!(priority(&world), None);
+    phone.receive(&mut world);
+    phone.release(&mut world);
+    data_of(&mut world, 5);
+    assert_eq!(priority(&world), Some(1));
+    for _ in 0..5 {
+        world.expire(Timer::T3513);
+    }
+    assert_eq!((priority(&world), world.amf.audit().undelivered), (None, 0));
+}
+
+#[test]
+fn a_message_that_waits_for_a_handover_has_its_priority() {
+    let (mut world, mut phone) = (World::with(with_everything()), Phone::default());
+    registers(&mut world, &mut phone, |_| {});
+    phone.establish(&mut world, 5);
+    world.script.insert(Operation::UpdateSmContext, None);
+    super::n2_handover::require(&mut world, &phone, &[5]);
+    data_of(&mut world, 5);
+    assert_eq!((priority(&world), world.amf.audit().undelivered), (Some(1), 1));
 }
 
 /// A UE in MICO mode with an active time and DRX, in CM-IDLE: for documents.

@@ -260,6 +260,23 @@ fn an_am_association_follows_the_ue_to_another_amf() {
 }
 
 #[test]
+fn an_amf_of_the_pcfs_process_becomes_the_owner() {
+    let mut bench = bench();
+    bench.caller = client(1);
+    let asked = ask_access(&mut bench);
+    let pol_asso_id = created(&mut bench, &asked);
+    bench.caller = Caller::Shard { shard: 1, nf: Nf::Amf, tag: Tag::new(1, 1) };
+    let mut body = PolicyAssociationUpdateRequest::default();
+    body.notification_uri = Some(Uri::new(&root("amf2"), "/namf-callback/v1/am-policy/7"));
+    body.guami =
+        Some(pith_types::Guami { plmn_id: "999/70".parse().unwrap(), amf_id: "030080".parse().unwrap() });
+    bench.request(UpdateAmPolicyAssociation { pol_asso_id: pol_asso_id.clone(), body });
+    bench.caller = client(1);
+    let seen = bench.request(DeleteAmPolicyAssociation { pol_asso_id });
+    assert_eq!(seen.problem().status, 403);
+}
+
+#[test]
 fn the_id_of_an_association_cannot_be_guessed() {
     let mut bench = bench();
     let asked = ask_session(&mut bench);

@@ -13,7 +13,7 @@
 //!  usage      data volume over a secondary RAT; absent if there is none
 //!  emergency  marks an emergency session; absent in others
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
-//!  reflective whether the UE derives QoS rules, RQ timer, rules whose packets have the RQI; absent if the UE does not, and there is no timer
+//!  reflective whether the UE derives QoS rules, RQ timer, rules whose packets have the RQI; absent if there is nothing of these
 //!  subscribed subscribed QoS, and a change of the subscription; absent if the authorised QoS is the subscribed one, and there is no change
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
@@ -89,7 +89,7 @@ pub(in crate::smf) fn pack(
         }
         TUNNELS => !session.tunnels.is_empty() || !session.handover_additional.is_empty(),
         USAGE => session.secondary_rat != SecondaryRatUsage::default(),
-        REJECTED => session.rejected_pti.is_some(),
+        REJECTED => session.answered_pti.is_some(),
         LEAVING => !session.leaving.is_empty(),
         FLOWS => !session.flows.is_default(),
         SUBSCRIBED => session.subscribed != session.qos || session.subscription_change.is_some(),
@@ -141,7 +141,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         handover_uplink,
         forwards_directly,
         unanswered_switches,
-        rejected_pti,
+        answered_pti,
         timers,
         state,
         calls,
@@ -188,7 +188,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             reflective.pack(writer);
             flows.reflective_rules().pack(writer);
         }
-        REJECTED => rejected_pti.pack(writer),
+        REJECTED => answered_pti.pack(writer),
         LEAVING => {
             leaving.pack(writer);
             deletion.pack(writer);
@@ -238,7 +238,7 @@ pub(in crate::smf) fn unpack(
     let (tunnels, handover_additional) =
         if sections.has(&TUNNELS) { sections.unpack(&TUNNELS)? } else { Default::default() };
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
-    let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
+    let answered_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
     let is_emergency = sections.has(&EMERGENCY) && sections.unpack(&EMERGENCY)?;
     let mut flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
     let mut reflective = ReflectiveQos::default();
@@ -301,7 +301,7 @@ pub(in crate::smf) fn unpack(
         handover_uplink,
         forwards_directly,
         unanswered_switches,
-        rejected_pti,
+        answered_pti,
         timers,
         state,
         calls,
@@ -556,7 +556,7 @@ mod tests {
             session.deletion = leaving.first().and_then(|(_, call)| call.map(super::super::CallId));
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;
-            session.rejected_pti = release;
+            session.answered_pti = release;
             session.reflective = ReflectiveQos { is_supported: has_v4, timer: tac, revocation: release };
             let (tunnels, after_handover, (uplink, downlink)) = dual;
             let wanted: Vec<_> = (1..).zip(tunnels).collect();

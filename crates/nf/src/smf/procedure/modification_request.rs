@@ -74,14 +74,15 @@ pub(in crate::smf) fn cause_of_reject(
 pub(in crate::smf) fn revokes_reflective_qos(
     session: &SmContext,
     request: &PduSessionModificationRequest,
-    (pti, notes): (u8, &[Note]),
+    notes: &[Note],
 ) -> bool {
     let is_without = request.gsm_capability.as_ref().is_some_and(|capability| !capability.reflective_qos());
     let requests_qos =
         request.requested_qos_rules.is_some() || request.requested_qos_flow_descriptions.is_some();
     let is_all =
         !requests_qos && !needs_other_service(request) && !notes.iter().any(|it| cause_of_note(it).is_some());
-    is_without && is_all && (session.reflective.is_supported || session.reflective.revocation == Some(pti))
+    // A UE that has given its request up repeats it with another PTI.
+    is_without && is_all && (session.reflective.is_supported || session.reflective.revocation.is_some())
 }
 
 const fn bit(qfi: u8) -> u64 {

@@ -8,7 +8,7 @@ use super::world::*;
 use pith_nas::GsmBody;
 use pith_nas::GsmCause;
 use pith_nas::gsm::{
-    PduSessionEstablishmentAccept, PduSessionModificationCommand, PduSessionModificationComplete,
+    GsmStatus, PduSessionEstablishmentAccept, PduSessionModificationCommand, PduSessionModificationComplete,
     PduSessionModificationRequest,
 };
 use pith_nas::ie::{FlowOperation, GprsTimer2, GsmCapability, QosRule, QosRules};
@@ -261,10 +261,12 @@ fn a_ue_revokes_its_support() {
     complete(&mut world);
     world.script.insert(Operation::UpdateSmPolicy, None);
     world.take_ladder();
-    for _ in 0..2 {
+    // Repeated, and requested again by a UE that has given up, which then gets the accept too late.
+    for pti in [7, 7, 8] {
         world.n1.clear();
-        world.uplink_with(7, revocation(|_| {}));
-        let accept = world.n1.iter().find(|message| message.pti == 7).unwrap();
+        world.uplink_with(pti, revocation(|_| {}));
+        world.uplink_with(pti, GsmStatus::new(GsmCause::PtiMismatch));
+        let accept = world.n1.iter().find(|message| message.pti == pti).unwrap();
         assert_eq!(accept.body.name(), "PduSessionModificationCommand");
     }
     let updates = world.open.iter().filter_map(|(_, request)| match request {
@@ -275,9 +277,9 @@ fn a_ue_revokes_its_support() {
     assert_eq!((n4(&world).remove_qers.len(), n4(&world).create_qers[0].rqi), (1, None));
     assert_eq!(flows_at_gnb(&world), [(DEFAULT_QFI, false), (2, false)]);
     world.n1.clear();
-    world.uplink_with(7, PduSessionModificationComplete::new());
+    world.uplink_with(8, PduSessionModificationComplete::new());
     assert!(world.n1.is_empty());
-    world.uplink_with(7, PduSessionModificationComplete::new());
+    world.uplink_with(8, PduSessionModificationComplete::new());
     let GsmBody::GsmStatus(status) = &world.n1.last().unwrap().body else { panic!() };
     assert_eq!(status.cause, GsmCause::PtiMismatch);
     complete(&mut world);

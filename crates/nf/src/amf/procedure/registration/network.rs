@@ -11,7 +11,6 @@ use crate::amf::slices::{self, Decision, Slices};
 use crate::amf::subscription::Subscription;
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf};
-use pith_sbi::npcf_ampolicycontrol::PolicyUpdate;
 use pith_sbi::{Operation, Reply, Response};
 use pith_types::Snssai;
 
@@ -229,18 +228,21 @@ impl AwaitingPolicyAssociation {
             return on_policy_decided(ue, env, self.attempt);
         }
         match reply {
-            Ok(Response::PolicyUpdate(update)) if ue.transferred_policy.is_some() => {
-                return self.on_taken(ue, env, &update);
+            Ok(Response::PolicyUpdate(_)) if ue.transferred_policy.is_some() => {
+                return self.on_taken(ue, env);
             }
             Ok(Response::PolicyAssociation(association)) => {
-                if let Some(policy) = &mut ue.policy {
-                    (policy.rfsp, policy.ue_ambr) = (association.rfsp, association.ue_ambr);
+                let transferred = ue.transferred_policy.take().map(|transferred| transferred.uri);
+                // A document of an earlier version has the association as this AMF's before its policy was read.
+                if let Some(uri) = transferred.or_else(|| ue.policy.take().map(|policy| policy.uri)) {
+                    let (rfsp, ue_ambr) = (association.rfsp, association.ue_ambr);
+                    ue.policy = Some(AmPolicy { uri, rfsp, ue_ambr });
                     ue.restrict_by_policy(association.serv_area_res.as_ref());
                 }
             }
             Err(problem) if ue.transferred_policy.is_some() => {
                 env.out.log(Level::Info, || format!("the PCF does not go on with the AM policy: {problem}"));
-                // Without an answer of the PCF the association may be this AMF's: the next registration requests it again.
+                // Without an answer of the PCF the association may be this AMF's: the next registration takes it again, and reads it.
                 if problem.status < 500 {
                     ue.transferred_policy = None;
                     return create_policy(ue, env, self.attempt);
@@ -259,14 +261,13 @@ impl AwaitingPolicyAssociation {
     }
 
     /// The association is this AMF's now. The answer has what has changed of the policy; the PCF sent the rest to the AMF from which the
-    /// context came, so this one reads it (TS 29.507 4.2.3.1).
-    fn on_taken(self, ue: &mut UeContext, env: &mut Env<'_>, update: &PolicyUpdate) -> RegistrationStep {
-        let Some(transferred) = ue.transferred_policy.take() else {
+    /// context came, so this one reads it (TS 29.507 4.2.3.1). Until it has the policy the association counts as transferred: if the PCF does
+    /// not answer, the next registration reads it.
+    fn on_taken(self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
+        let Some(uri) = ue.transferred_policy.as_ref().map(|transferred| transferred.uri.clone()) else {
             return on_policy_decided(ue, env, self.attempt);
         };
-        let call = consumer::read_policy(ue, env, &transferred.uri);
-        ue.policy = Some(AmPolicy { uri: transferred.uri, rfsp: update.rfsp, ue_ambr: update.ue_ambr });
-        ue.restrict_by_policy(update.serv_area_res.as_ref());
+        let call = consumer::read_policy(ue, env, &uri);
         Ok(await_policy(self.attempt, call))
     }
 }
