@@ -116,6 +116,41 @@ const SERVICE_REQUEST: u8 = 0x4c;
 /// none or is ciphered. An initial message is plain or integrity protected only (TS 24.501 4.4.6). In all
 /// three messages the identity follows one octet and its length (TS 24.501 8.2.6, 8.2.12, 8.2.16).
 pub fn peek_temporary_identity(octets: &[u8]) -> Option<TemporaryIdentity> {
+    let (_, identity, _) = peek_identity(octets)?;
+    temporary(identity)
+}
+
+/// The Additional GUTI of a REGISTRATION REQUEST, read without verification: a UE that comes from EPS has mapped its mobile identity from a
+/// 4G-GUTI, and names its native 5G-GUTI here (TS 24.501 5.5.1.2.2, 5.5.1.3.2).
+pub fn peek_additional_guti(octets: &[u8]) -> Option<FiveGGuti> {
+    let (REGISTRATION_REQUEST, _, mut ies) = peek_identity(octets)? else { return None };
+    loop {
+        let (&iei, value) = ies.split_first()?;
+        let (value, rest) = match iei {
+            ADDITIONAL_GUTI => {
+                let (&[high, low], value) = value.split_first_chunk()?;
+                return match temporary(value.get(..usize::from(u16::from_be_bytes([high, low])))?)? {
+                    TemporaryIdentity::FiveGGuti(guti) => Some(guti),
+                    TemporaryIdentity::FiveGSTmsi(_) => None,
+                };
+            }
+            LAST_VISITED_REGISTERED_TAI => (6, value),
+            0x70..=0x7f => {
+                let (&[high, low], value) = value.split_first_chunk()?;
+                (usize::from(u16::from_be_bytes([high, low])), value)
+            }
+            0x80.. => (0, value),
+            _ => {
+                let (&length, value) = value.split_first()?;
+                (usize::from(length), value)
+            }
+        };
+        ies = rest.get(value..)?;
+    }
+}
+
+/// Message type, mobile identity and the octets after it, of an initial message that is not ciphered.
+fn peek_identity(octets: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let plain = match *octets {
         [EPD_5GMM, security, ref rest @ ..] => match SecurityHeaderType::from_octet(security) {
             SecurityHeaderType::Plain => octets,
@@ -134,16 +169,24 @@ pub fn peek_temporary_identity(octets: &[u8]) -> Option<TemporaryIdentity> {
     {
         return None;
     }
-    let value = rest.get(..usize::from(u16::from_be_bytes([high, low])))?;
-    if !matches!(value.first()? & 7, TYPE_5G_GUTI | TYPE_5G_S_TMSI) {
+    let (identity, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([high, low])))?;
+    Some((message_type, identity, rest))
+}
+
+fn temporary(identity: &[u8]) -> Option<TemporaryIdentity> {
+    if !matches!(identity.first()? & 7, TYPE_5G_GUTI | TYPE_5G_S_TMSI) {
         return None;
     }
-    match MobileIdentity::decode(value) {
+    match MobileIdentity::decode(identity) {
         Ok(MobileIdentity::FiveGGuti(guti)) => Some(TemporaryIdentity::FiveGGuti(guti)),
         Ok(MobileIdentity::FiveGSTmsi(s_tmsi)) => Some(TemporaryIdentity::FiveGSTmsi(s_tmsi)),
         _ => None,
     }
 }
+
+/// IEIs of a REGISTRATION REQUEST (TS 24.501 table 8.2.6.1.1): the sought one, and the only one of format TV with more than an octet.
+const ADDITIONAL_GUTI: u8 = 0x77;
+const LAST_VISITED_REGISTERED_TAI: u8 = 0x52;
 
 /// Octets between the security header type and the contained message.
 const MAC_AND_SEQUENCE_NUMBER: usize = 5;
@@ -155,7 +198,9 @@ const TYPE_5G_S_TMSI: u8 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pith_types::{FiveGTmsi, Guami};
+    use crate::ie::{NgKsi, RegistrationKind, RegistrationType, UeSecurityCapability};
+    use crate::{GmmMessage, gmm::RegistrationRequest};
+    use pith_types::{FiveGTmsi, Guami, Tai};
 
     fn s_tmsi() -> FiveGSTmsi {
         FiveGSTmsi { amf_set: 1, amf_pointer: 0, tmsi: FiveGTmsi(0xabcd_ef01) }
@@ -191,6 +236,29 @@ mod tests {
                 assert_eq!(peek_temporary_identity(&plain[..end]), None, "cut off after {end} octets");
             }
         }
+    }
+
+    #[test]
+    fn peek_finds_the_additional_guti() {
+        let guami = Guami { plmn_id: "999/70".parse().unwrap(), amf_id: "020040".parse().unwrap() };
+        let guti = |tmsi| FiveGGuti { guami, tmsi: FiveGTmsi(tmsi) };
+        let kind = RegistrationType { follow_on_request: false, kind: RegistrationKind::MobilityUpdating };
+        let mut request =
+            RegistrationRequest::new(kind, NgKsi::Native(1), MobileIdentity::FiveGGuti(guti(1)));
+        let plain = |request: &RegistrationRequest| GmmMessage::from(request.clone()).encode();
+        assert_eq!(peek_additional_guti(&plain(&request)), None);
+        request.non_current_native_ng_ksi = Some(NgKsi::Native(2));
+        request.ue_security_capability = Some(UeSecurityCapability::of_5gs(0xf0, 0xf0));
+        request.last_visited_registered_tai =
+            Some(Tai { plmn_id: guami.plmn_id, tac: "000001".parse().unwrap() });
+        request.additional_guti = Some(MobileIdentity::FiveGGuti(guti(2)));
+        request.eps_nas_message_container = Some(vec![0x77, 0, 11]);
+        let octets = plain(&request);
+        assert_eq!(peek_additional_guti(&octets), Some(guti(2)));
+        assert_eq!(peek_temporary_identity(&octets), Some(TemporaryIdentity::FiveGGuti(guti(1))));
+        (0..octets.len() - 6).for_each(|end| assert_eq!(peek_additional_guti(&octets[..end]), None, "{end}"));
+        request.additional_guti = Some(MobileIdentity::FiveGSTmsi(guti(2).s_tmsi()));
+        assert_eq!(peek_additional_guti(&plain(&request)), None);
     }
 
     #[test]

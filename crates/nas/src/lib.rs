@@ -22,5 +22,6 @@ pub use cause::{GmmCause, GsmCause};
 pub use error::{Fault, NasError, Note, Noted};
 pub use gmm::GmmMessage;
 pub use gsm::{GsmBody, GsmMessage};
-pub use header::{Kind, SecurityHeaderType, TemporaryIdentity, peek, peek_epd, peek_temporary_identity};
+pub use header::{Kind, SecurityHeaderType, TemporaryIdentity};
+pub use header::{peek, peek_additional_guti, peek_epd, peek_temporary_identity};
 pub use security::{NasCount, NasSecurity, Role, SecurityError, Unprotected};

@@ -2,8 +2,20 @@
 //! message container.
 
 use super::{DeregistrationRequestUeOriginating, RegistrationRequest, ServiceRequest};
+use crate::ie::MobileIdentity;
+use pith_types::FiveGGuti;
 
 impl RegistrationRequest {
+    /// The 5G-GUTIs in the message, that of 5GS first: beside an Additional GUTI the mobile identity is mapped from a 4G-GUTI (TS 24.501
+    /// 5.5.1.2.2, 5.5.1.3.2).
+    pub fn gutis(&self) -> impl Iterator<Item = FiveGGuti> {
+        let identities = [self.additional_guti.as_ref(), Some(&self.mobile_identity)];
+        identities.into_iter().flatten().filter_map(|identity| match identity {
+            MobileIdentity::FiveGGuti(guti) => Some(*guti),
+            _ => None,
+        })
+    }
+
     /// The message with its cleartext IEs only.
     pub fn cleartext(&self) -> Self {
         Self {

@@ -29,7 +29,7 @@ use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_nas::ie::MobileIdentity;
 use pith_nas::{GmmMessage, Kind};
 use pith_ngap::{Cause, CauseMisc, CauseRadioNetwork, InitialUeMessage};
-use pith_types::{FiveGSTmsi, FiveGTmsi, RanUeNgapId};
+use pith_types::{FiveGGuti, FiveGSTmsi, FiveGTmsi, RanUeNgapId};
 use std::net::IpAddr;
 
 /// Parameters of the INITIAL UE MESSAGE that opened a connection.
@@ -215,14 +215,17 @@ impl Amf {
 
     /// The 5G-TMSI in a message, if this AMF allocated it.
     fn claimed_tmsi(&self, message: &GmmMessage) -> Option<FiveGTmsi> {
+        let own = |guti: &FiveGGuti| self.shared.config.serves(&guti.guami);
         let identity = match message {
-            GmmMessage::RegistrationRequest(request) => &request.mobile_identity,
+            GmmMessage::RegistrationRequest(request) => {
+                return request.gutis().find(own).map(|guti| guti.tmsi);
+            }
             GmmMessage::ServiceRequest(request) => &request.s_tmsi,
             GmmMessage::DeregistrationRequestUeOriginating(request) => &request.mobile_identity,
             _ => return None,
         };
         match identity {
-            MobileIdentity::FiveGGuti(guti) => self.shared.config.serves(&guti.guami).then_some(guti.tmsi),
+            MobileIdentity::FiveGGuti(guti) => own(guti).then_some(guti.tmsi),
             MobileIdentity::FiveGSTmsi(s_tmsi) => self.own_tmsi(*s_tmsi),
             _ => None,
         }

@@ -3,10 +3,11 @@
 
 use super::world::{OTHER_GNB, Phone, World, config, establishment, transfer};
 use crate::kit::Timer;
-use pith_nas::gmm::{RegistrationComplete, RegistrationRequest};
-use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_nas::gmm::{IdentityResponse, RegistrationComplete, RegistrationRequest};
+use pith_nas::ie::{MobileIdentity, RegistrationKind, UeSecurityCapability, UeStatus};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::Message;
+use pith_types::{FiveGGuti, FiveGTmsi, Guami};
 
 /// A UE that is registered and in CM-IDLE, with a session.
 fn idle() -> (World, Phone) {
@@ -36,6 +37,42 @@ fn a_known_guti_that_passes_the_integrity_check_needs_no_authentication() {
     phone.send(&mut world, RegistrationComplete::new());
     assert_eq!(world.amf.audit().tmsis, 1);
     assert_eq!(world.amf.audit().sessions, 1);
+}
+
+/// A 5G-GUTI that a UE has mapped from its 4G-GUTI (TS 23.003 2.10.2.2).
+fn mapped_from_eps() -> MobileIdentity {
+    let guami = Guami { amf_id: "800101".parse().unwrap(), ..config().guami };
+    MobileIdentity::FiveGGuti(FiveGGuti { guami, tmsi: FiveGTmsi(0xc000_0001) })
+}
+
+/// TS 24.501 5.5.1.3.2, TS 23.502 4.11.2.3.
+#[test]
+fn a_phone_that_comes_back_from_eps_is_known_by_its_native_guti() {
+    let (mut world, mut phone) = idle();
+    let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    request.additional_guti = Some(std::mem::replace(&mut request.mobile_identity, mapped_from_eps()));
+    request.ue_status = Some(UeStatus { registered_in_epc: true, ..UeStatus::default() });
+    request.eps_nas_message_container = Some(vec![0x07, 0x48, 0]);
+    comes(&mut world, &mut phone, request);
+    assert_eq!(world.take_ladder(), "gnb1 -> InitialUeMessage\ngnb1 <- InitialContextSetupRequest");
+    phone.accepted(&mut world);
+    phone.send(&mut world, RegistrationComplete::new());
+    assert_eq!((world.amf.audit().tmsis, world.amf.audit().sessions), (1, 1));
+}
+
+/// There is no N26: the MME is not requested for the context (TS 23.502 4.11.2.3).
+#[test]
+fn a_phone_that_comes_from_eps_for_the_first_time_is_identified_and_authenticated() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    request.mobile_identity = mapped_from_eps();
+    request.ue_status = Some(UeStatus { registered_in_epc: true, ..UeStatus::default() });
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(&mut world, nas);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::IdentityRequest(_)));
+    phone.send(&mut world, IdentityResponse::new(Phone::suci()));
+    phone.authenticate(&mut world, request);
+    assert_eq!(world.amf.audit().registered, 1);
 }
 
 #[test]

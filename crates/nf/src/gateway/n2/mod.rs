@@ -28,13 +28,14 @@ use crate::kit::{
 };
 use admission::Admission;
 use bytes::Bytes;
-use pith_nas::{TemporaryIdentity, peek_temporary_identity};
+use pith_nas::{TemporaryIdentity, peek_additional_guti, peek_temporary_identity};
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, Class, EncodeError, ErrorIndication, Message, NgapError, Peek,
     peek,
 };
 use pith_types::{
-    AmfUeNgapId, BlockId, FiveGSTmsi, Guami, InstanceId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai,
+    AmfUeNgapId, BlockId, FiveGGuti, FiveGSTmsi, Guami, InstanceId, OwnerMap, Plmn, RanUeNgapId, ShardId,
+    Snssai, Tai,
 };
 use ran_ids::{ConnectionShard, RanIds};
 use setup::PendingSetup;
@@ -426,16 +427,17 @@ impl N2Gateway {
     }
 
     /// The temporary identity, if this process allocated it: the one in the NAS message, which the
-    /// AMF uses, else the 5G-S-TMSI IE, which is optional (TS 38.413 9.2.5.1).
+    /// AMF uses, else the 5G-S-TMSI IE, which is optional (TS 38.413 9.2.5.1). Only a UE that comes from EPS has an Additional GUTI.
     fn temporary_identity(&self, peeked: &Peek<'_>) -> Option<FiveGSTmsi> {
+        let of_guti = |guti: FiveGGuti| self.has_guami(&guti.guami).then(|| guti.s_tmsi());
         let in_nas = match peeked.nas_pdu.and_then(peek_temporary_identity) {
-            Some(TemporaryIdentity::FiveGGuti(guti)) => {
-                Some(guti).filter(|guti| self.has_guami(&guti.guami)).map(|guti| guti.s_tmsi())
-            }
+            Some(TemporaryIdentity::FiveGGuti(guti)) => of_guti(guti),
             Some(TemporaryIdentity::FiveGSTmsi(s_tmsi)) => Some(s_tmsi),
             None => None,
         };
-        [in_nas, peeked.s_tmsi].into_iter().flatten().find(|s_tmsi| self.gave(s_tmsi))
+        let native = || peeked.nas_pdu.and_then(peek_additional_guti).and_then(of_guti);
+        let gave = |s_tmsi: &FiveGSTmsi| self.gave(s_tmsi);
+        native().or(in_nas).filter(gave).or_else(|| peeked.s_tmsi.filter(gave))
     }
 
     fn gave(&self, s_tmsi: &FiveGSTmsi) -> bool {

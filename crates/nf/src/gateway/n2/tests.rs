@@ -575,6 +575,26 @@ fn an_initial_ue_message_without_5g_s_tmsi_is_routed_by_its_nas_identity() {
 }
 
 #[test]
+fn a_ue_that_comes_from_eps_is_routed_by_its_native_guti() {
+    use pith_nas::ie::*;
+    use pith_nas::{GmmMessage, gmm};
+    let guti = |amf_id: &str, shard| {
+        let guami = Guami { plmn_id: plmn(), amf_id: amf_id.parse().unwrap() };
+        MobileIdentity::FiveGGuti(FiveGGuti { guami, tmsi: FiveGTmsi::new(block(shard), 5) })
+    };
+    let kind = RegistrationType { follow_on_request: false, kind: RegistrationKind::MobilityUpdating };
+    // Mapped from a 4G-GUTI, also one that looks like this AMF's.
+    for mapped in [guti("800101", 0), guti("020040", 0)] {
+        let mut request = gmm::RegistrationRequest::new(kind, NgKsi::Native(0), mapped);
+        request.additional_guti = Some(guti("020040", 1));
+        let nas = [vec![0x7e, 1, 9, 9, 9, 9, 0], GmmMessage::from(request).encode()].concat();
+        let mut gateway = set_up();
+        gateway.set_loads([0, 1000]);
+        assert_eq!(shards_of(&receive(&mut gateway, initial_with(1, nas, None))), [1]);
+    }
+}
+
+#[test]
 fn a_reused_ran_ue_ngap_id_ends_its_connection_on_another_shard() {
     let mut gateway = set_up();
     gateway.set_loads([0, 1000]);

@@ -131,7 +131,8 @@ pub(crate) fn begin(
     }
     procedure::abort(ue, env);
     ue.since = env.config.identity.date_time(env.now);
-    if let (Some(_), MobileIdentity::FiveGGuti(guti)) = (verified, &request.mobile_identity) {
+    let own = |guti: &FiveGGuti| env.config.serves(&guti.guami);
+    if let (Some(_), Some(guti)) = (verified, request.gutis().find(own)) {
         accept::confirm_guti_in_use(ue, env, guti.tmsi);
     }
     let attempt = Attempt {
@@ -237,7 +238,7 @@ impl Attempt {
     /// registration it would end the UE's sessions. With cause #22 the UE stays registered, and tries again (TS 24.501 5.5.1.3.5). A living
     /// AMF gets a request for the context, also while the store does not answer.
     fn updates_registration_elsewhere(&self, env: &Env<'_>) -> bool {
-        let MobileIdentity::FiveGGuti(guti) = &self.request.mobile_identity else { return false };
+        let Some(guti) = self.request.gutis().next() else { return false };
         let is_update =
             matches!(self.kind(), RegistrationKind::MobilityUpdating | RegistrationKind::PeriodicUpdating);
         is_update
@@ -291,8 +292,8 @@ pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) 
             let suci = suci.clone();
             Ok(authentication::begin(ue, env, attempt, suci.into()))
         }
-        MobileIdentity::FiveGGuti(guti) => {
-            let guti = *guti;
+        MobileIdentity::FiveGGuti(mapped) => {
+            let guti = attempt.request.gutis().next().unwrap_or(*mapped);
             Ok(context_transfer::begin(ue, env, attempt, guti))
         }
         MobileIdentity::Imei(_) | MobileIdentity::Imeisv(_) | MobileIdentity::SuciNai { .. }
