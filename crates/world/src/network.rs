@@ -14,7 +14,7 @@ use pith_nf::gateway::n2::{N2Config, N2Gateway};
 use pith_nf::gateway::n4::{N4Config, N4Peer, StoredRun};
 use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, ReferenceKey, References};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer, TokenSigner};
-use pith_nf::nssf::{AmfsOfSlices, Nssf, NssfConfig, TargetAmfs};
+use pith_nf::nssf::{AmfsOfSlices, Nssf, NssfConfig, SliceInstance, TargetAmfs};
 use pith_nf::pcf::Pcf;
 use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
@@ -324,9 +324,13 @@ impl ShardFactory<'_> {
                     .plan
                     .reallocates
                     .then(|| AmfsOfSlices { slices: slices(), amfs: TargetAmfs::Set { region: 2, set: 2 } });
-                let (slices, amfs) =
-                    (all.map(|slice| (slice, Vec::new())).collect(), amfs.into_iter().collect());
-                self.watch(nf, Nssf::new(NssfConfig { slices, nrf: self.nrf(), amfs })).0
+                let config = NssfConfig {
+                    slices: all.map(|slice| (slice, Vec::new())).collect(),
+                    nrf: self.nrf(),
+                    amfs: amfs.into_iter().collect(),
+                    instances: self.slice_instances().collect(),
+                };
+                self.watch(nf, Nssf::new(config)).0
             }
             Nf::Nrf | Nf::Agent => {
                 let config = NrfConfig {
@@ -358,6 +362,7 @@ impl ShardFactory<'_> {
             prefer(&mut config.integrity, IntegrityAlgorithm::Nia1);
         }
         config.derives_k_amf = self.plan.derives_k_amf;
+        config.selects_slice_instances = self.selects_slice_instances();
         config.timers.t3512 = PERIODIC_UPDATE;
         config.retains_ues = self.plan.retaining != 0;
         config.shares_blocks = self.is_in_set();
@@ -373,10 +378,21 @@ impl ShardFactory<'_> {
         self.process < self.plan.instances
     }
 
+    /// Every fifth seed has an instance of its slices, which the NSSF selects for sessions.
+    fn slice_instances(&self) -> impl Iterator<Item = SliceInstance> {
+        let instance = || SliceInstance { id: "world".into(), slices: slices(), tais: Vec::new() };
+        self.selects_slice_instances().then(instance).into_iter()
+    }
+
+    const fn selects_slice_instances(&self) -> bool {
+        self.plan.seed % 5 == 3
+    }
+
     fn profiles(&self) -> ProfileConfig {
         ProfileConfig {
             plmns: vec![plmn()],
             slices: slices(),
+            slice_instances: self.slice_instances().map(|instance| instance.id).collect(),
             data_networks: vec![(Snssai::of_sst(1), dnn())],
             guamis: vec![guami(self.plan, self.process)],
             tais: vec![self.tai()],

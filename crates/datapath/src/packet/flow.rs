@@ -182,12 +182,15 @@ impl Flow {
     }
 }
 
-/// The last next header and its offset; `None` in a later fragment, or if the chain is truncated.
+/// The last next header and its offset; `None` in a later fragment, or if the chain is truncated or has more than [`MAX_EXTENSIONS`].
 fn skip_extensions(packet: &[u8], first: u8) -> (u8, Option<usize>) {
     let (mut next, mut at) = (first, IPV6_HEADER_LEN);
-    for _ in 0..MAX_EXTENSIONS {
+    for skipped in 0..=MAX_EXTENSIONS {
         if !matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS) {
             return (next, Some(at));
+        }
+        if skipped == MAX_EXTENSIONS {
+            break;
         }
         let Some(&[following, length, f0, f1, ..]) = packet.get(at..) else { return (next, None) };
         if next == FRAGMENT && u16::from_be_bytes([f0, f1]) & 0xfff8 != 0 {
@@ -254,6 +257,21 @@ mod tests {
         extended[5] += 8;
         let flow = Flow::of(&extended).unwrap();
         assert_eq!((flow.protocol, flow.ports, flow.transport_at), (UDP, Some((40_000, 53)), 48));
+    }
+
+    #[test]
+    fn eight_extension_headers_are_skipped_and_no_ninth_one() {
+        let with = |headers: usize| {
+            let mut packet = udp_v6(b"hello");
+            for at in 0..headers {
+                let next = if at == 0 { UDP } else { DESTINATION_OPTIONS };
+                packet.splice(40..40, [next, 0, 1, 4, 0, 0, 0, 0]);
+            }
+            packet[6] = DESTINATION_OPTIONS;
+            packet[5] += 8 * headers as u8;
+            Flow::of(&packet).unwrap().ports
+        };
+        assert_eq!((with(8), with(9)), (Some((40_000, 53)), None));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pith_crypto::suci::{HomeNetworkPrivateKey, Profile};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::kit::{Identity, Nf, ReferenceKey, Rng, Subscriber};
 use pith_nf::nrf::{Nrf, NrfConfig};
-use pith_nf::nssf::{Nssf, NssfConfig};
+use pith_nf::nssf::{Nssf, NssfConfig, SliceInstance};
 use pith_nf::pcf::Pcf;
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
@@ -105,7 +105,14 @@ pub fn nrf(input: &[u8]) -> Result<(), CheckFailed> {
 
 /// Slices.
 pub fn nssf(input: &[u8]) -> Result<(), CheckFailed> {
-    let config = NssfConfig { slices: vec![(Snssai::of_sst(1), Vec::new())], nrf: root(), amfs: Vec::new() };
+    let slice = Snssai::of_sst(1);
+    let instance = SliceInstance { id: "site-a".into(), slices: vec![slice], tais: Vec::new() };
+    let config = NssfConfig {
+        slices: vec![(slice, Vec::new())],
+        nrf: root(),
+        amfs: Vec::new(),
+        instances: vec![instance],
+    };
     let mut stage = Stage::new(Nssf::new(config), Database::default());
     stage.play(&OF_NSSF.0, &mut Choices::new(input))
 }

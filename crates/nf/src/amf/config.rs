@@ -44,6 +44,8 @@ pub struct AmfConfig {
     pub ciphering: Vec<CipheringAlgorithm>,
     /// Another AMF at which a UE registers gets a key that is derived from K_AMF, not K_AMF (TS 33.501 6.9.3).
     pub derives_k_amf: bool,
+    /// The NSSF selects the slice instance of each session (TS 23.502 4.3.2.2.3.2).
+    pub selects_slice_instances: bool,
     /// Lengths of the 5GMM timers.
     pub timers: Timers,
     /// Retransmissions of a NAS message before its procedure is aborted (TS 24.501 table 10.2.2 has four).
@@ -200,6 +202,7 @@ impl AmfConfig {
                 CipheringAlgorithm::Nea0,
             ],
             derives_k_amf: false,
+            selects_slice_instances: false,
             timers: Timers::default(),
             max_retransmissions: 4,
             max_ues: 1 << 17,

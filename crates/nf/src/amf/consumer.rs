@@ -196,16 +196,33 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
         let others = subscription.slices.iter().map(|slice| subscribed(slice, false));
         info.subscribed_nssai = default.chain(others).collect();
     }
-    let request = nnssf::NsSelectionGet {
+    let request =
+        nnssf::NsSelectionGet { slice_info_request_for_registration: Some(info), ..slice_selection(ue, env) };
+    ue.call(env, Target::any(), request)
+}
+
+/// Nnssf_NSSelection_Get for the slice instance of a session (TS 23.502 4.3.2.2.3.2).
+fn select_instance(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) {
+    let Some(snssai) = ue.session(id).map(|session| session.snssai) else { return };
+    let info = nnssf::SliceInfoForPduSession::new(snssai, nnssf::RoamingIndication::NonRoaming);
+    let request =
+        nnssf::NsSelectionGet { slice_info_request_for_pdu_session: Some(info), ..slice_selection(ue, env) };
+    let call = ue.call(env, Target::any(), request);
+    if let Some(session) = ue.session_mut(id) {
+        session.calls.push((call, SessionCall::SelectInstance(payload.clone())));
+    }
+}
+
+fn slice_selection(ue: &UeContext, env: &Env<'_>) -> nnssf::NsSelectionGet {
+    nnssf::NsSelectionGet {
         nf_type: NfType::Amf,
         nf_id: env.config.identity.instance_id,
-        slice_info_request_for_registration: Some(info),
+        slice_info_request_for_registration: None,
         slice_info_request_for_pdu_session: None,
         home_plmn_id: None,
         tai: ue.location.map(|location| location.tai),
         supported_features: None,
-    };
-    ue.call(env, Target::any(), request)
+    }
 }
 
 // Npcf_AMPolicyControl (TS 29.507)
@@ -288,9 +305,24 @@ fn delete_association(env: &mut Env<'_>, association: &Uri) {
 
 // Nsmf_PDUSession (TS 29.502)
 
-/// Nsmf_PDUSession_CreateSMContext. An unauthenticated UE has the SUPI that it claims, if the AMF knows one, and its PEI (TS 29.502
-/// 6.1.6.2.2).
-pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) {
+/// Begins the establishment of a session: an SMF is selected, by the slice instance if the network has them. An emergency session has none.
+pub(crate) fn establish_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) {
+    if env.config.selects_slice_instances && ue.emergency_session() != Some(id) {
+        select_instance(ue, env, id, payload);
+    } else {
+        create_session(ue, env, id, payload, None);
+    }
+}
+
+/// Nsmf_PDUSession_CreateSMContext, at an SMF of the slice instance, if there is one. An unauthenticated UE has the SUPI that it claims, if the
+/// AMF knows one, and its PEI (TS 29.502 6.1.6.2.2).
+pub(crate) fn create_session(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    payload: &Bytes,
+    slice_instance: Option<Arc<str>>,
+) {
     let Some(session) = ue.session(id) else { return };
     let (snssai, dnn) = (session.snssai, session.dnn.clone());
     let callback = status_callback(ue, env, id);
@@ -321,7 +353,12 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
     body.ue_location = location(ue);
     body.ue_time_zone = env.ue_time_zone();
     body.presence_in_ladn = ladn::presence(ue, env.config, &dnn);
-    let target = Target::Service(Selection { snssai: Some(snssai), dnn: Some(dnn), ..Selection::default() });
+    let target = Target::Service(Selection {
+        snssai: Some(snssai),
+        slice_instance,
+        dnn: Some(dnn),
+        ..Selection::default()
+    });
     let call = ue.call(env, target, nsmf::PostSmContexts { body });
     if let Some(session) = ue.session_mut(id) {
         session.calls.push((call, SessionCall::Create(payload.clone())));

@@ -37,7 +37,7 @@ fn of_session(session: &PduSession) -> Option<ProcedureName> {
     let sent = session.calls.iter().map(|(_, call)| call);
     let held = session.held.iter().map(|(_, call)| call);
     sent.chain(held).find_map(|call| match call {
-        SessionCall::Create(_) => Some(ProcedureName::SessionEstablishment),
+        SessionCall::Create(_) | SessionCall::SelectInstance(_) => Some(ProcedureName::SessionEstablishment),
         SessionCall::Forward(message) => match message.get(3) {
             // Message types of TS 24.501 table 9.7.2: PDU SESSION RELEASE REQUEST, COMPLETE.
             Some(0xd1 | 0xd4) => Some(ProcedureName::SessionRelease),

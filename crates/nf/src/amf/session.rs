@@ -94,6 +94,8 @@ pub(crate) enum SessionCall {
     Forward(Bytes),
     /// Report the gNB's answer, the loss of the user plane, or where the UE is; retransmitted if the SMF does not answer.
     Report(Box<SmContextUpdateData>),
+    /// Select the slice instance whose SMF gets the 5GSM message.
+    SelectInstance(Bytes),
 }
 
 pack_struct!(PduSession {
@@ -118,7 +120,12 @@ pack_enum!(UserPlane {
     4 => Replacing,
     5 => Unannounced,
 });
-pack_enum!(SessionCall { 0 => Create(message), 1 => Forward(message), 2 => Report(body) });
+pack_enum!(SessionCall {
+    0 => Create(message),
+    1 => Forward(message),
+    2 => Report(body),
+    3 => SelectInstance(message),
+});
 
 impl SessionCall {
     /// Whether it is a report of the user plane, or of the UE's presence in a LADN.
@@ -129,7 +136,7 @@ impl SessionCall {
     /// Whether a later request of the kind supersedes it.
     pub fn is_about_user_plane(&self) -> bool {
         match self {
-            Self::Create(_) => true,
+            Self::Create(_) | Self::SelectInstance(_) => true,
             Self::Forward(_) => false,
             Self::Report(body) => !body.is_presence_report(),
         }

@@ -76,6 +76,7 @@ impl Query {
         let mut query = SearchNfInstances::new(self.nf_type.clone(), requester);
         query.service_names = Some(vec![self.service.clone()]);
         query.snssais = self.selection.snssai.map(|slice| vec![slice]);
+        query.nsi_list = self.selection.slice_instance.clone().map(|instance| vec![instance]);
         query.dnn = self.selection.dnn.clone();
         query.tai = self.selection.tai;
         query.guami = self.selection.guami;

@@ -19,6 +19,8 @@ pub struct ProfileConfig {
     pub plmns: Vec<Plmn>,
     /// Slices served.
     pub slices: Vec<Snssai>,
+    /// Slice instances of the SMF, by NSI ID: any, if empty.
+    pub slice_instances: Vec<Arc<str>>,
     /// Data networks of the SMF with their slices.
     pub data_networks: Vec<(Snssai, Dnn)>,
     /// GUAMIs of the AMF.
@@ -90,7 +92,10 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
             profile.amf_info = amf_info(config);
             profile.default_notification_subscriptions = vec![registrations_of_other_amfs(identity)];
         }
-        Nf::Smf => profile.smf_info = Some(smf_info(config)),
+        Nf::Smf => {
+            profile.smf_info = Some(smf_info(config));
+            profile.nsi_list.clone_from(&config.slice_instances);
+        }
         _ => {}
     }
     profile

@@ -121,6 +121,8 @@ pub enum Target {
 pub struct Selection {
     /// A slice.
     pub snssai: Option<Snssai>,
+    /// An instance of the slice, by its NSI ID (TS 29.531 6.1.6.2.8).
+    pub slice_instance: Option<Arc<str>>,
     /// A data network.
     pub dnn: Option<Dnn>,
     /// A tracking area.

@@ -7,6 +7,7 @@ use pith_sbi::nnrf_nfdiscovery::{SearchNfInstances, SearchResult};
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NfService, NfStatus, SupiRange, TacRange, TaiRange, UriScheme};
 use pith_sbi::{NfType, Problem, Reply, Response, ServiceName};
 use pith_types::{Dnn, Snssai, Tai};
+use std::sync::Arc;
 
 impl Nrf {
     /// The instances that match the query and that the requester may discover. If instances match
@@ -84,6 +85,7 @@ fn serves(profile: &NfProfile, query: &SearchNfInstances) -> bool {
         && query.target_nf_instance_id.is_none_or(|id| id == profile.nf_instance_id)
         && query.service_names.as_ref().is_none_or(|names| names.iter().any(offers))
         && query.snssais.as_ref().is_none_or(|slices| slices.iter().any(|slice| serves_slice(profile, slice)))
+        && query.nsi_list.as_ref().is_none_or(|wanted| serves_slice_instance(profile, wanted))
         && query.dnn.as_ref().is_none_or(|dnn| serves_dnn(profile, dnn))
         && query.target_nf_set_id.as_ref().is_none_or(|set| profile.nf_set_id_list.contains(set))
         && query.tai.as_ref().is_none_or(|tai| serves_tai(profile, tai))
@@ -149,6 +151,11 @@ fn serves_subscriber(profile: &NfProfile, query: &SearchNfInstances) -> bool {
     let supi = query.supi.as_ref();
     supi.is_none_or(|supi| ranges.is_empty() || ranges.iter().any(|range| range.contains(supi)))
         && query.routing_indicator.as_ref().is_none_or(|ri| indicators.is_empty() || indicators.contains(ri))
+}
+
+/// An instance without a list of slice instances serves any (TS 29.510 6.1.6.2.2 `nsiList`).
+fn serves_slice_instance(profile: &NfProfile, wanted: &[Arc<str>]) -> bool {
+    profile.nsi_list.is_empty() || wanted.iter().any(|instance| profile.nsi_list.contains(instance))
 }
 
 /// An instance without a list of slices serves all (TS 29.510 6.1.6.2.2 `sNssais`).

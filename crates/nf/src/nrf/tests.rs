@@ -35,6 +35,21 @@ fn register(bench: &mut Bench<Nrf>, nf: Nf, number: u128) -> Seen {
     bench.request(RegisterNfInstance { nf_instance_id: instance(number), body })
 }
 
+#[test]
+fn a_slice_instance_finds_its_smfs_and_those_of_any() {
+    let mut bench = bench();
+    for (number, slice_instances) in [(1, vec!["site-a".into()]), (2, vec!["site-b".into()]), (3, vec![])] {
+        let identity = crate::kit::Identity { instance_id: instance(number), ..testing::identity() };
+        let body =
+            profile(Nf::Smf, &identity, &ProfileConfig { slice_instances, ..ProfileConfig::default() });
+        assert!(body.nsi_list.len() < 2);
+        bench.request(RegisterNfInstance { nf_instance_id: instance(number), body });
+    }
+    let wanted = Some(vec!["site-a".into(), "site-c".into()]);
+    let found = found(&mut bench, SearchNfInstances { nsi_list: wanted, ..query(NfType::Smf) });
+    assert_eq!(found, [instance(1), instance(3)]);
+}
+
 fn beat(bench: &mut Bench<Nrf>, number: u128) -> Seen {
     patch(bench, number, vec![PatchItem::replace("/nfStatus", "REGISTERED")])
 }

@@ -22,6 +22,19 @@ pub struct NssfConfig {
     pub nrf: Arc<ApiRoot>,
     /// Slices that certain AMFs serve. Any AMF serves the others.
     pub amfs: Vec<AmfsOfSlices>,
+    /// Instances of slices (TS 23.501 5.15.5.2.1), the preferred one first.
+    pub instances: Vec<SliceInstance>,
+}
+
+/// An instance of slices: a part of the network with NFs of its own, such as a site.
+#[derive(Debug, Clone)]
+pub struct SliceInstance {
+    /// NSI ID.
+    pub id: Arc<str>,
+    /// The slices.
+    pub slices: Vec<Snssai>,
+    /// The tracking areas that it serves; an empty list means all.
+    pub tais: Vec<Tai>,
 }
 
 /// The AMFs that serve some slices (TS 23.501 5.15.5.2.1).
@@ -105,7 +118,11 @@ impl Nssf {
             return Err(Box::new(Problem::new(Cause::SnssaiNotSupported)));
         }
         self.name_amfs(&mut authorized, &allowed, tai);
-        let list: Vec<_> = allowed.into_iter().map(AllowedSnssai::new).collect();
+        let with_instances = |slice: Snssai| {
+            let instances = self.instances_of(slice, tai).map(|id| self.nsi_information(Some(id)));
+            AllowedSnssai { nsi_information_list: instances.collect(), ..AllowedSnssai::new(slice) }
+        };
+        let list: Vec<_> = allowed.into_iter().map(with_instances).collect();
         authorized.allowed_nssai_list = vec![AllowedNssai::new(list, AccessType::ThreeGppAccess)];
         authorized.configured_nssai = self.configured(info);
         Ok(authorized)
@@ -134,7 +151,7 @@ impl Nssf {
         subscribed.filter(|slice| self.exists(slice)).map(ConfiguredSnssai::new).collect()
     }
 
-    /// The NRF for the slice of a session (TS 29.531 5.2.2.2.3).
+    /// The NRF for the slice of a session, and the slice instance, if there are several (TS 29.531 5.2.2.2.3).
     fn for_pdu_session(
         &self,
         info: &SliceInfoForPduSession,
@@ -143,10 +160,24 @@ impl Nssf {
         if !self.is_offered(&info.s_nssai, tai) {
             return Err(Box::new(Problem::new(Cause::SnssaiNotSupported)));
         }
-        // `nrfId` is the API for discovery of the slice's NFs: Nnrf_NFDiscovery (TS 29.531 6.1.6.2.8).
-        let nrf = Uri::new(&self.config.nrf, "/nnrf-disc/v1");
-        let nsi_information = Some(NsiInformation::new(nrf));
+        let instance = self.instances_of(info.s_nssai, tai).next();
+        let nsi_information = Some(self.nsi_information(instance));
         Ok(AuthorizedNetworkSliceInfo { nsi_information, ..Default::default() })
+    }
+
+    /// `nrfId` is the API for discovery of the slice's NFs: Nnrf_NFDiscovery (TS 29.531 6.1.6.2.8).
+    fn nsi_information(&self, instance: Option<&Arc<str>>) -> NsiInformation {
+        let nrf = Uri::new(&self.config.nrf, "/nnrf-disc/v1");
+        NsiInformation { nsi_id: instance.cloned(), ..NsiInformation::new(nrf) }
+    }
+
+    /// The instances of a slice in a tracking area, by NSI ID.
+    fn instances_of(&self, slice: Snssai, tai: Option<Tai>) -> impl Iterator<Item = &Arc<str>> {
+        let serves = move |instance: &&SliceInstance| {
+            instance.slices.contains(&slice)
+                && (instance.tais.is_empty() || tai.is_none_or(|tai| instance.tais.contains(&tai)))
+        };
+        self.config.instances.iter().filter(serves).map(|instance| &instance.id)
     }
 
     fn exists(&self, slice: &Snssai) -> bool {

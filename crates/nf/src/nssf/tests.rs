@@ -17,7 +17,14 @@ fn slice(sst: u8) -> Snssai {
 /// Slice 1 is offered everywhere, slice 2 in tracking area 2.
 fn bench() -> Bench<Nssf> {
     let slices = vec![(slice(1), vec![]), (slice(2), vec![tai(2)])];
-    Bench::new(Nssf::new(NssfConfig { slices, nrf: root("nrf"), amfs: Vec::new() }))
+    let nrf = root("nrf");
+    Bench::new(Nssf::new(NssfConfig { slices, nrf, amfs: Vec::new(), instances: instances() }))
+}
+
+/// Slice 1 has two sites and the rest of the network.
+fn instances() -> Vec<SliceInstance> {
+    let instance = |id: &str, tais| SliceInstance { id: id.into(), slices: vec![slice(1)], tais };
+    vec![instance("site-a", vec![tai(1)]), instance("site-b", vec![tai(2)]), instance("rest", vec![])]
 }
 
 fn request() -> NsSelectionGet {
@@ -115,6 +122,20 @@ fn a_session_gets_the_nrf_of_its_slice() {
     let seen = select(2, 2);
     assert_eq!(authorized(&seen).nsi_information.as_ref().unwrap().nrf_id.root, root("nrf"));
     assert_eq!(select(2, 1).cause(), Some(&Cause::SnssaiNotSupported));
+    let instance = |sst, tac| {
+        let information = authorized(&select(sst, tac)).nsi_information.clone();
+        information.unwrap().nsi_id.as_deref().map(ToOwned::to_owned)
+    };
+    let found = [(1, 1), (1, 2), (1, 3), (2, 2)].map(|(sst, tac)| instance(sst, tac));
+    assert_eq!(found.each_ref().map(Option::as_deref), [Some("site-a"), Some("site-b"), Some("rest"), None]);
+}
+
+#[test]
+fn a_registration_gets_the_instances_of_its_slices() {
+    let info = register(&[1]);
+    let [slice] = &authorized(&info).allowed_nssai_list[0].allowed_snssai_list[..] else { panic!() };
+    let instances = slice.nsi_information_list.iter().map(|it| it.nsi_id.as_deref().unwrap());
+    assert_eq!(instances.collect::<Vec<_>>(), ["site-a", "rest"]);
 }
 
 #[test]
@@ -132,7 +153,7 @@ fn register_with_amfs(requested: &[u8]) -> AuthorizedNetworkSliceInfo {
             amfs: TargetAmfs::Instances(vec![instance(5), instance(6)]),
         },
     ];
-    let mut bench = Bench::new(Nssf::new(NssfConfig { slices, nrf: root("nrf"), amfs }));
+    let mut bench = Bench::new(Nssf::new(NssfConfig { slices, nrf: root("nrf"), amfs, instances: vec![] }));
     let info = SliceInfoForRegistration {
         subscribed_nssai: [1, 2, 3].map(|sst| SubscribedSnssai::new(slice(sst))).to_vec(),
         requested_nssai: requested.iter().copied().map(slice).collect(),

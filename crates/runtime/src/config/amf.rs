@@ -20,6 +20,9 @@ section! {
         /// Slices that this AMF serves, of network.slices; all of them by default. 'nssf.amfs' names the AMFs of the others.
         #[serde(with = "list")]
         slices: Vec<Snssai> = Vec::new(),
+        /// Request the instance of a session's slice from the NSSF, and select an SMF of that instance (TS 23.502 4.3.2.2.3.2). By default if
+        /// 'nssf.slice_instances' has some.
+        select_slice_instances: Option<bool> = None,
         /// The N2 endpoint, to which gNBs connect.
         n2: N2 = N2::default(),
         /// Algorithms of the NAS security, best first (TS 33.501 6.7.2).

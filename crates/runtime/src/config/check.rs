@@ -85,6 +85,7 @@ impl Findings {
         let most = (1000..=1 << 24).contains(&amf.max_ues);
         self.require(most, "amf.max_ues", "this must be 1000 to 16777216");
         self.slices_of_amfs(config);
+        self.slice_instances(config);
         self.list("amf.n2.addresses", &amf.n2.addresses, 8);
         self.require(amf.n2.port != 0, "amf.n2.port", "a port must be 1 to 65535; gNBs expect 38412");
         self.n2(&amf.n2);
@@ -121,6 +122,24 @@ impl Findings {
             self.require(is_one, path("set"), "name either an AMF Set or instances");
             self.require(amfs.set.unwrap_or(0) <= 1023, path("set"), "an AMF Set ID must be 0 to 1023");
         }
+    }
+
+    fn slice_instances(&mut self, config: &Config) {
+        let network = &config.network;
+        for (at, instance) in config.nssf.slice_instances.iter().enumerate() {
+            let path = |setting: &str| format!("nssf.slice_instances[{at}].{setting}");
+            let sentence = "write 1 to 64 letters, digits, '-', '_' and '.'";
+            self.require(is_nsi_id(&instance.id), path("id"), sentence);
+            let known = |slice| network.slices.contains(slice);
+            let has_slices = !instance.slices.is_empty() && instance.slices.iter().all(known);
+            self.require(has_slices, path("slices"), "list one or more slices of 'network.slices'");
+            let is_known = instance.tracking_areas.iter().all(|tac| network.tracking_areas.contains(tac));
+            let sentence = "'network.tracking_areas' does not have that one: add it";
+            self.require(is_known, path("tracking_areas"), sentence);
+        }
+        let are_ids = config.smf.slice_instances.iter().all(|id| is_nsi_id(id));
+        let sentence = "write ids of 'nssf.slice_instances': letters, digits, '-', '_' and '.'";
+        self.require(are_ids, "smf.slice_instances", sentence);
     }
 
     fn emergency(&mut self, config: &Config, emergency: &Emergency) {
@@ -496,6 +515,12 @@ fn fault_of_level(text: &str) -> Option<String> {
 }
 
 /// `https://host:port`, with or without a path.
+/// An identity of a slice instance that is the same in a list of a query.
+fn is_nsi_id(id: &str) -> bool {
+    (1..=64).contains(&id.len())
+        && id.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet))
+}
+
 fn is_root(root: &str) -> bool {
     let rest = root.strip_prefix("https://").or_else(|| root.strip_prefix("http://"));
     let authority = rest.and_then(|rest| rest.split('/').next());
@@ -577,6 +602,13 @@ mod tests {
             ("nssf: {amfs: [{slices: ['1']}]}", "either an AMF Set or instances"),
             ("nssf: {amfs: [{slices: ['9'], set: 7}]}", "list one or more slices"),
             ("nssf: {amfs: [{slices: ['1'], set: 1024}]}", "0 to 1023"),
+            ("nssf: {slice_instances: [{id: 'a,b', slices: ['1']}]}", "write 1 to 64 letters"),
+            ("nssf: {slice_instances: [{id: a, slices: []}]}", "list one or more slices"),
+            (
+                "nssf: {slice_instances: [{id: a, slices: ['1'], tracking_areas: ['000099']}]}",
+                "'network.tracking_areas' does not have that one",
+            ),
+            ("smf: {slice_instances: ['']}", "ids of 'nssf.slice_instances'"),
             ("amf: {emergency: {dnn: sos, slice: {sst: 1}}}", "'smf.data_networks' has no data network"),
             (
                 "amf: {emergency: {dnn: internet, slice: {sst: 9}}}",

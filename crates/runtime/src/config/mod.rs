@@ -37,7 +37,7 @@ pub use instances::NfSet;
 pub use ipv6::Ipv6Net;
 pub use n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
-pub use nssf::{AmfsOfSlices, Nssf};
+pub use nssf::{AmfsOfSlices, Nssf, SliceInstance};
 pub use read::{ConfigError, Wrong};
 pub use render::default_yaml;
 pub use sbi::{
@@ -109,6 +109,11 @@ impl Config {
     /// Slices that the AMF serves.
     pub fn amf_slices(&self) -> &[Snssai] {
         if self.amf.slices.is_empty() { &self.network.slices } else { &self.amf.slices }
+    }
+
+    /// Whether the NSSF selects the slice instance of each session.
+    pub fn selects_slice_instances(&self) -> bool {
+        self.amf.select_slice_instances.unwrap_or(!self.nssf.slice_instances.is_empty())
     }
 
     /// How many shards this machine gets.

@@ -18,6 +18,8 @@ section! {
         data_networks: Vec<DataNetwork> = vec![DataNetwork::internet()],
         /// Data networks and areas that the UPFs of 'n4.upfs' serve, if there are several.
         upfs: Vec<UpfService> = Vec::new(),
+        /// Instances of slices that this SMF serves, by their ids of 'nssf.slice_instances'; any by default.
+        slice_instances: Vec<String> = Vec::new(),
         /// Lengths of timers of sessions (TS 24.501 10.3).
         timers: SmfTimers = SmfTimers::default(),
     }

@@ -216,6 +216,7 @@ pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
         networks.flat_map(|network| slices.iter().map(|slice| (*slice, network.name.clone())));
     ProfileConfig {
         plmns: config.network.plmns.clone(),
+        slice_instances: config.smf.slice_instances.iter().map(|id| id.as_str().into()).collect(),
         data_networks: data_networks.collect(),
         slices,
         guamis: guamis(config),

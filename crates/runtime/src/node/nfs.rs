@@ -10,7 +10,7 @@ use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer};
-use pith_nf::nssf::{AmfsOfSlices, Nssf, NssfConfig, TargetAmfs};
+use pith_nf::nssf::{AmfsOfSlices, Nssf, NssfConfig, SliceInstance, TargetAmfs};
 use pith_nf::pcf::Pcf;
 use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
@@ -157,6 +157,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.integrity = config.amf.security.integrity.iter().map(integrity).collect();
     amf.ciphering = config.amf.security.ciphering.iter().map(ciphering).collect();
     amf.derives_k_amf = config.amf.security.derive_k_amf;
+    amf.selects_slice_instances = config.selects_slice_instances();
     let part = config.amf.max_ues.div_ceil(config.shards() as u32);
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());
     amf.shares_blocks = config.set.is_used();
@@ -329,5 +330,16 @@ fn nssf_config(config: &Config, identities: &Identities) -> NssfConfig {
             None => TargetAmfs::Instances(it.instances.clone()),
         },
     });
-    NssfConfig { slices: slices.collect(), nrf: Arc::clone(&identities.nrf), amfs: amfs.collect() }
+    let tais = tais(config);
+    let instances = config.nssf.slice_instances.iter().map(|it| SliceInstance {
+        id: it.id.as_str().into(),
+        slices: it.slices.clone(),
+        tais: tais.iter().copied().filter(|tai| it.tracking_areas.contains(&tai.tac)).collect(),
+    });
+    NssfConfig {
+        slices: slices.collect(),
+        nrf: Arc::clone(&identities.nrf),
+        amfs: amfs.collect(),
+        instances: instances.collect(),
+    }
 }

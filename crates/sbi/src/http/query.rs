@@ -87,6 +87,15 @@ impl QueryValue for Arc<str> {
     }
 }
 
+impl QueryValue for Vec<Arc<str>> {
+    fn to_query(&self) -> String {
+        join(self)
+    }
+    fn from_query(text: &str) -> Option<Self> {
+        Some(text.split(',').map(Into::into).collect())
+    }
+}
+
 impl QueryValue for AccessType {
     fn to_query(&self) -> String {
         self.as_str().into()

@@ -130,7 +130,7 @@ fn emergency_session(
     consumer::release_session(ue, env, routing.id);
     ue.sessions.push(PduSession::new(routing.id, services.snssai, services.dnn.clone()));
     ue.note_requested_session(routing.id, true);
-    consumer::create_session(ue, env, routing.id, payload);
+    consumer::establish_session(ue, env, routing.id, payload);
     Ok(())
 }
 
@@ -149,7 +149,7 @@ fn establish(
     let dnn = data_network_of(ue, &routing, &snssai)?;
     ue.sessions.push(PduSession::new(routing.id, snssai, dnn));
     ue.note_requested_session(routing.id, false);
-    consumer::create_session(ue, env, routing.id, payload);
+    consumer::establish_session(ue, env, routing.id, payload);
     Ok(())
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         Some((id, SessionCall::Create(payload))) => created(ue, env, id, &payload, reply),
         Some((id, SessionCall::Forward(payload))) => forwarded(ue, env, id, &payload, reply),
         Some((id, SessionCall::Report(body))) => reported(ue, env, (id, call), *body, reply),
+        Some((id, SessionCall::SelectInstance(payload))) => instance_selected(ue, env, id, &payload, reply),
         None => late(ue, env, reply),
     }
 }
@@ -43,6 +44,23 @@ fn subscribed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
         Ok(_) => {}
         Err(problem) => env.out.log(Level::Warn, || format!("no subscription to changes: {problem}")),
     }
+}
+
+/// The NSSF's reply about the slice instance. Without one, or without an NSSF, any SMF of the slice serves the session; a slice that is not
+/// available where the UE is has none.
+fn instance_selected(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes, reply: Reply) {
+    let instance = match reply {
+        Ok(Response::AuthorizedNetworkSliceInfo(info)) => info.nsi_information.and_then(|it| it.nsi_id),
+        Err(problem) if problem.status == 403 => {
+            return not_created(ue, env, id, payload, Some(&problem));
+        }
+        Ok(_) => None,
+        Err(problem) => {
+            env.out.log(Level::Warn, || format!("{}: no slice instance, session {id}: {problem}", ue.name()));
+            None
+        }
+    };
+    consumer::create_session(ue, env, id, payload, instance);
 }
 
 /// The reply to CreateSMContext. On success the SMF sends its messages later by N1N2MessageTransfer.

@@ -1,13 +1,15 @@
 //! Slice selection (TS 23.501 5.15.5.2.1; TS 24.501 5.5.1.2.4, 5.5.1.2.5).
 
-use super::world::{Phone, World, problem, subscription};
+use super::world::{Phone, World, config, establishment, problem, subscription};
+use crate::amf::AmfConfig;
+use crate::kit::Target;
 use pith_nas::gmm::RegistrationAccept;
 use pith_nas::ie::{Nssai, RegistrationKind, SnssaiRejection};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_sbi::common::AccessType;
-use pith_sbi::nnssf_nsselection::{AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo};
+use pith_sbi::nnssf_nsselection::{AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, NsiInformation};
 use pith_sbi::nudm_sdm::AdditionalSnssaiData;
-use pith_sbi::{Cause, Operation, Response};
+use pith_sbi::{Cause, Operation, Problem, Reply, Request, Response, Uri};
 use pith_types::Snssai;
 
 fn subscribed(ssts: &[u8]) -> World {
@@ -156,4 +158,58 @@ fn the_local_time_is_sent_after_registration_and_to_smfs() {
         panic!()
     };
     assert_eq!(request.body.ue_time_zone.as_deref(), Some("-05:00"));
+}
+
+/// A registered phone that requests a session; the NSSF has not answered.
+fn with_slice_instances(reply: Option<Reply>) -> (World, Phone) {
+    let mut world = World::with(AmfConfig { selects_slice_instances: true, ..config() });
+    let mut phone = Phone::default();
+    phone.register(&mut world);
+    world.script.insert(Operation::NsSelectionGet, reply);
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, establishment(5));
+    (world, phone)
+}
+
+/// The slice instance by which the SMF is selected.
+fn selected(world: &World) -> Option<String> {
+    let creates = |(_, _, request): &&(_, _, Request)| request.operation() == Operation::PostSmContexts;
+    let Some((_, Target::Service(selection), _)) = world.calls.iter().find(creates) else { panic!() };
+    selection.slice_instance.as_deref().map(ToOwned::to_owned)
+}
+
+/// TS 23.502 4.3.2.2.3.2.
+#[test]
+fn the_smf_of_a_session_is_selected_by_the_nssfs_slice_instance() {
+    let nrf = Uri::new(&config().identity.api_root, "/nnrf-disc/v1");
+    let of = |nsi_id: Option<&str>| {
+        let nsi_information =
+            Some(NsiInformation { nsi_id: nsi_id.map(Into::into), ..NsiInformation::new(nrf.clone()) });
+        let info = AuthorizedNetworkSliceInfo { nsi_information, ..Default::default() };
+        Some(Ok(Response::AuthorizedNetworkSliceInfo(Box::new(info))))
+    };
+    let without = problem(Cause::TargetNfNotReachable);
+    for (reply, instance) in [(of(Some("site-a")), Some("site-a")), (of(None), None), (without, None)] {
+        let (world, _) = with_slice_instances(reply);
+        assert_eq!(selected(&world).as_deref(), instance);
+    }
+}
+
+#[test]
+fn a_session_in_a_slice_that_is_not_available_here_is_returned() {
+    let (mut world, mut phone) = with_slice_instances(problem(Cause::SnssaiNotSupported));
+    let GmmMessage::DlNasTransport(transport) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(transport.cause, Some(GmmCause::PayloadWasNotForwarded));
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+#[test]
+fn a_session_that_is_requested_again_meanwhile_has_one_sm_context() {
+    let (mut world, mut phone) = with_slice_instances(None);
+    phone.send(&mut world, establishment(5));
+    let reply = || Err(Problem::new(Cause::TargetNfNotReachable).into());
+    world.reply_to(Operation::NsSelectionGet, reply());
+    world.reply_to(Operation::NsSelectionGet, reply());
+    let creates = world.calls.iter().filter(|(_, _, it)| it.operation() == Operation::PostSmContexts);
+    assert_eq!((creates.count(), world.amf.audit().sessions), (1, 1));
 }
