@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect ipv6 openapi branch faults restart outlive upgrade packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect ipv6 openapi branch faults restart outlive upgrade instances areas packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ restart: build ## a core with stored contexts is killed (kill -9) and started ag
 
 instances: build ## two instances of AMF, SMF and PCF over one Redis: one is killed (kill -9), no UE registers again
 	@scripts/instances $(ARGS)
+
+areas: build ## two AMFs of different AMF Sets: UEs move between them with their sessions, handed over and in CM-IDLE (ARGS="--derive --mtls")
+	@scripts/areas $(ARGS)
 
 packets: build ## Scapy as SMF, gNB and data network checks the packets of each user-plane path
 	@scripts/packets $(ARGS)

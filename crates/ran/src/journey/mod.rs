@@ -35,6 +35,8 @@ pub(crate) enum UserAction {
     BecomeIdle,
     /// Move to another gNB.
     Handover(HandoverPath, HandoverTarget),
+    /// Select a cell of another gNB.
+    Reselect,
     /// The downlink of all sessions moves to another gNB.
     MoveFlows(DownlinkVia),
     /// A host of the data network sends the UE, which is idle, the packet with that number.
@@ -106,6 +108,8 @@ pub(crate) enum HandoverFailure {
     NoTarget,
     #[error("no bearers, or another handover")]
     NotPossible,
+    #[error("the UE is connected: put 'idle' before")]
+    NotIdle,
     #[error("HANDOVER PREPARATION FAILURE")]
     Refused,
     #[error("the UE does not accept the NAS container")]
@@ -208,6 +212,7 @@ impl Journey {
             Step::BecomeIdle => scene.actions.push(UserAction::BecomeIdle),
             Step::Deregister => scene.actions.push(UserAction::Deregister),
             Step::Handover(path, target) => scene.actions.push(UserAction::Handover(path, target)),
+            Step::Reselect => scene.actions.push(UserAction::Reselect),
             Step::MoveFlows(via) => scene.actions.push(UserAction::MoveFlows(via)),
             Step::Page => self.send_page(scene),
             Step::Wait(duration) => self.deadline = Some(scene.now + duration),
@@ -274,7 +279,9 @@ impl Journey {
             (Step::Handover(..) | Step::MoveFlows(_), Event::Idle) => {
                 self.fail(format!("{step}: connection lost"), scene)
             }
-            (Step::ReleaseSession, Event::SessionReleased(_)) | (Step::BecomeIdle, Event::Idle) => {
+            (Step::ReleaseSession, Event::SessionReleased(_))
+            | (Step::BecomeIdle, Event::Idle)
+            | (Step::Reselect, Event::Registered(_)) => {
                 self.end_step(scene);
             }
             (Step::Deregister, Event::Deregistered { by_network: false }) => {
@@ -283,7 +290,7 @@ impl Journey {
                 self.half_done = true;
             }
             (Step::Deregister, Event::Idle) if self.half_done => self.end_step(scene),
-            (Step::Register, Event::RegistrationFailed(failure)) => {
+            (Step::Register | Step::Reselect, Event::RegistrationFailed(failure)) => {
                 self.fail(format!("registration: {failure}"), scene);
             }
             (Step::Deregister, Event::DeregistrationFailed(failure)) => {
@@ -335,8 +342,15 @@ impl Journey {
 
     /// The UE cannot move, or the core did not hand it over.
     pub fn on_handover_failed(&mut self, why: HandoverFailure, scene: &mut JourneyContext<'_>) {
-        if let Progress::Under(step @ Step::Handover(..)) = self.progress {
+        if let Progress::Under(step @ (Step::Handover(..) | Step::Reselect)) = self.progress {
             self.fail(format!("{step}: {why}"), scene);
+        }
+    }
+
+    /// The UE is in another cell of its registration area.
+    pub fn on_reselected(&mut self, scene: &mut JourneyContext<'_>) {
+        if self.progress == Progress::Under(Step::Reselect) {
+            self.end_step(scene);
         }
     }
 

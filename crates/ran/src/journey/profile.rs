@@ -28,6 +28,9 @@ pub enum Step {
     Page,
     /// Moves to another gNB; complete when the path is switched (Xn), or at HANDOVER NOTIFY (N2).
     Handover(HandoverPath, HandoverTarget),
+    /// Is idle, and selects a cell of the next gNB that has an AMF; complete when the UE has registered there, or at once if the cell is in its
+    /// registration area.
+    Reselect,
     /// The downlink of all sessions moves to a secondary gNB, or back; complete when the core has confirmed it.
     MoveFlows(DownlinkVia),
     /// Deregisters; complete when the radio connection is released.
@@ -79,6 +82,7 @@ impl Step {
             Self::Page => "paging",
             Self::Handover(Xn, _) => "Xn handover",
             Self::Handover(N2, _) => "N2 handover",
+            Self::Reselect => "cell reselection",
             Self::MoveFlows(DownlinkVia::Secondary) => "flows to a secondary gNB",
             Self::MoveFlows(DownlinkVia::Master) => "flows back",
             Self::Deregister => "de-registration",
@@ -93,7 +97,7 @@ impl fmt::Display for Step {
 }
 
 /// The steps by name, except for the pause.
-const STEPS: [(&str, Step); 15] = [
+const STEPS: [(&str, Step); 16] = [
     ("register", Step::Register),
     ("session", Step::EstablishSession),
     ("ping", Step::Ping),
@@ -106,6 +110,7 @@ const STEPS: [(&str, Step); 15] = [
     ("n2", Step::Handover(N2, Next)),
     ("xn-back", Step::Handover(Xn, Previous)),
     ("n2-back", Step::Handover(N2, Previous)),
+    ("reselect", Step::Reselect),
     ("dc", Step::MoveFlows(DownlinkVia::Secondary)),
     ("dc-back", Step::MoveFlows(DownlinkVia::Master)),
     ("deregister", Step::Deregister),
@@ -114,8 +119,8 @@ const STEPS: [(&str, Step); 15] = [
 /// A text that is not a step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown step: use register, session, ping, traffic, idle, service, release, page, xn, n2, xn-back, n2-back, dc, \
-     dc-back, deregister, or wait:MS"
+    "unknown step: use register, session, ping, traffic, idle, service, release, page, xn, n2, xn-back, n2-back, \
+     reselect, dc, dc-back, deregister, or wait:MS"
 )]
 pub struct ParseStepError;
 

@@ -141,6 +141,26 @@ impl Ran {
         }
     }
 
+    /// An idle UE selects a cell of the next gNB, and registers if that is outside its registration area (TS 24.501 5.5.1.3.2 a).
+    pub(super) fn reselect(&mut self, key: UeKey) {
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        if subscriber.ue.is_connected() {
+            return self.fail_handover(key, HandoverFailure::NotIdle);
+        }
+        let source = subscriber.gnb;
+        let Some(target) = self.neighbours(source).find(|gnb| self.gnbs[*gnb].is_up()) else {
+            return self.fail_handover(key, HandoverFailure::NoTarget);
+        };
+        let tai = self.gnbs[target].settings().tai();
+        if let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) {
+            (subscriber.gnb, subscriber.previous_gnb) = (target, Some(source));
+        }
+        self.ue_input(key, ue::Input::Camp(tai));
+        if self.ue(key).is_some_and(|ue| ue.state() == ue::State::Registered) {
+            self.advance(key, Journey::on_reselected);
+        }
+    }
+
     /// The handover did not begin, or the core refused it.
     pub(super) fn fail_handover(&mut self, key: UeKey, why: HandoverFailure) {
         self.advance(key, |journey, scene| journey.on_handover_failed(why, scene));

@@ -481,6 +481,7 @@ impl Ran {
                     .push_back(PendingOutput::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
             }
             UserAction::Handover(path, target) => self.hand_over(key, path, target),
+            UserAction::Reselect => self.reselect(key),
             UserAction::MoveFlows(via) => self.move_flows(key, via),
             UserAction::Page(number) => self.send_page(key, number),
             UserAction::SolicitRouter(session) => self.solicit_router(key, session),

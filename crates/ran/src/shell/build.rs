@@ -33,8 +33,7 @@ const PACKET_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The radio network that the options describe.
 pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
-    let amfs = options.amf.len() as u32;
-    let endpoints = (0..options.gnbs * amfs).map(|index| gnb(options, n3, index));
+    let endpoints = (0..options.endpoints()).map(|endpoint| gnb(options, n3, endpoint));
     let has_ipv6 = options.pdu_type != PduSessionType::Ipv4;
     let has_ipv4 = options.pdu_type != PduSessionType::Ipv6;
     let is_reached = options.ping.is_none_or(|target| if target.is_ipv4() { has_ipv4 } else { has_ipv6 });
@@ -44,6 +43,8 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         has_ipv4 || options.traffic.is_none(),
         "--traffic is over IPv4, which --pdu-type ipv6 does not have"
     );
+    let last = options.tac as usize + options.amf.len() - 1;
+    ensure!(!options.areas || last <= 0xff_fffe, "--areas needs a TAC for each AMF: --tac is too high");
     let plan = plan(options);
     let steps = || plan.steps.iter().chain(&options.then);
     ensure!(
@@ -51,14 +52,15 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         "packets that page UEs are of IPv4, which --pdu-type ipv6 does not have"
     );
     ensure!(
-        options.gnbs > 1 || !steps().any(|step| matches!(step, Step::Handover(..) | Step::MoveFlows(_))),
-        "a handover, or a secondary gNB, needs two gNBs: --gnbs 2"
+        options.gnbs > 1
+            || !steps().any(|step| matches!(step, Step::Handover(..) | Step::Reselect | Step::MoveFlows(_))),
+        "a handover, another cell, or a secondary gNB, needs two gNBs: --gnbs 2"
     );
     let mut ran = Ran::new(endpoints.collect(), plan);
-    ran.connect_to_amfs(options.amf.len());
-    for endpoint in 0..options.gnbs as usize * options.amf.len() {
+    ran.connect_to_amfs(options.amfs_of_gnb() as usize);
+    for endpoint in 0..options.endpoints() {
         for association in 0..options.associations {
-            ran.note_endpoint(endpoint, association, options.amf[endpoint % options.amf.len()]);
+            ran.note_endpoint(endpoint as usize, association, options.amf_of(endpoint));
         }
     }
     let settings = Arc::new(ue_settings(options));
@@ -68,7 +70,7 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         let setup = UeSetup {
             subscription: subscriptions.of(index as u64)?,
             imeisv: imeisv(index)?,
-            gnb: index % options.gnbs as usize * options.amf.len(),
+            gnb: index % options.gnbs as usize * options.amfs_of_gnb() as usize,
             sessions: sessions(options),
             begins,
         };
@@ -137,14 +139,15 @@ fn arrivals(options: &RunOptions) -> Arrivals {
     }
 }
 
-/// An endpoint of a gNB: each gNB has one for each AMF.
+/// An endpoint of a gNB: each gNB has one for each of its AMFs.
 fn gnb(options: &RunOptions, n3: IpAddr, endpoint: u32) -> gnb::Settings {
-    let index = endpoint / options.amf.len() as u32;
+    let index = endpoint / options.amfs_of_gnb();
+    let area = if options.areas { endpoint % options.amf.len() as u32 } else { 0 };
     gnb::Settings {
         name: format!("pith-ran-{}", index + 1),
         plmn: options.plmn,
         id: options.gnb_id.wrapping_add(index),
-        tac: Tac::new(options.tac),
+        tac: Tac::new(options.tac + area),
         slices: options.slice.clone(),
         n3,
         first_teid: endpoint.wrapping_mul(TEIDS) + 1,

@@ -69,6 +69,11 @@ pub struct RunOptions {
     #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR[:PORT]", value_parser = parse_amf, help_heading = "Network")]
     pub amf: Vec<SocketAddr>,
 
+    /// Each AMF has a tracking area and gNBs of its own: the first gNB is at the first AMF in tracking area --tac, the second one at the
+    /// second AMF in the next tracking area, and so on
+    #[arg(long, help_heading = "Network")]
+    pub areas: bool,
+
     /// Interval of SCTP heartbeats in milliseconds: an AMF that does not answer three in a row is lost. Default: 5000, six in a row
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=60_000), help_heading = "Network")]
     pub heartbeat: Option<u64>,
@@ -254,8 +259,8 @@ pub struct RunOptions {
     pub service_seconds: u64,
 
     /// After that, steps that all UEs begin at the same time, one step after the other, separated by commas: register, session,
-    /// ping, traffic, idle, service, release, page, xn, n2, xn-back, n2-back (to the gNB from which the UE came), deregister,
-    /// wait:MS. The result has latency, and with --watch-cpu CPU time, for each
+    /// ping, traffic, idle, service, release, page, xn, n2, xn-back, n2-back (to the gNB from which the UE came), reselect (an
+    /// idle UE, a cell of the next gNB), dc, dc-back, deregister, wait:MS. The result has latency, and with --watch-cpu CPU time, for each
     #[arg(long, value_delimiter = ',', value_name = "STEP", help_heading = "What happens")]
     pub then: Vec<Step>,
 
@@ -401,6 +406,21 @@ impl RunOptions {
     /// The first AMF.
     pub fn first_amf(&self) -> SocketAddr {
         self.amf.first().copied().expect("the option is required")
+    }
+
+    /// The number of AMFs at which each gNB is.
+    pub fn amfs_of_gnb(&self) -> u32 {
+        if self.areas { 1 } else { self.amf.len() as u32 }
+    }
+
+    /// The number of endpoints of all gNBs: each has one for each of its AMFs.
+    pub fn endpoints(&self) -> u32 {
+        self.gnbs * self.amfs_of_gnb()
+    }
+
+    /// The AMF of an endpoint. Those of a gNB are in the order of AMFs; if the AMFs have areas, the gNBs are.
+    pub fn amf_of(&self, endpoint: u32) -> SocketAddr {
+        self.amf[endpoint as usize % self.amf.len()]
     }
 }
 

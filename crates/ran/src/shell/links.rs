@@ -70,10 +70,9 @@ impl N2 {
             events: Vec::new(),
             garbler,
         };
-        for gnb in 0..options.gnbs as usize * options.amf.len() {
-            // The endpoints of a gNB are in the order of AMFs.
+        for endpoint in 0..options.endpoints() {
             for association in 0..options.associations {
-                n2.associate((gnb, association), options.amf[gnb % options.amf.len()])?;
+                n2.associate((endpoint as usize, association), options.amf_of(endpoint))?;
             }
         }
         n2.transport.flush();

@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
     }
 
     fn connect_gnbs(&mut self, stop: &Stop) -> Result<()> {
-        let all = self.options.gnbs as usize * self.options.amf.len();
+        let all = self.options.endpoints() as usize;
         while self.ran.endpoints_up() < all && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
             self.turn(stop, Duration::MAX)?;
         }
