@@ -123,7 +123,8 @@ impl Run<'_> {
         self.drain_events(stop, REST)?;
         let spent = watch.map(|watch| watch.spent()).transpose()?;
         // The UEs that did not begin it count as done, or as failed before.
-        let ok = (self.ran.tally().done + ues).saturating_sub(done_before);
+        // One that ended an earlier step late is not of this one.
+        let ok = (self.ran.tally().done + ues).saturating_sub(done_before).min(ues);
         let procedure = self.ran.statistics().procedures.get(step.name());
         let ms = procedure.map(|procedure| procedure.completed.summary_from(before)).unwrap_or_default();
         let of_one = |spent: Duration| spent.as_secs_f64() * 1e3 / f64::max(ues as f64, 1.0);
