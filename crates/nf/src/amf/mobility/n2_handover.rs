@@ -734,6 +734,7 @@ pub(crate) fn cancel(ue: &mut UeContext, env: &mut Env<'_>, message: &HandoverCa
     };
     n2::send_to(env.out, connection.side(), acknowledge.encode());
     delivery::send_held(ue, env);
+    configuration_update::confirm_counts(ue, env);
 }
 
 /// HANDOVER REQUEST ACKNOWLEDGE of the target gNB.

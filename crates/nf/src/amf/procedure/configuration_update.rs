@@ -16,6 +16,7 @@ use crate::amf::ladn;
 use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::n2;
 use crate::amf::retransmission::{Expiry, Retransmission};
+use crate::amf::services::MAX_UNCONFIRMED_NAS_COUNTS;
 use crate::amf::slices::Slices;
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
@@ -76,6 +77,16 @@ pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> Step {
     command.guti = Some(MobileIdentity::FiveGGuti(guti));
     add_changes(ue, env, &mut command);
     send(ue, env, command)
+}
+
+/// Half of the COUNTs that may be reserved were reserved, for another AMF or before a restart: the UE gets a 5G-GUTI, and its answer confirms
+/// the COUNTs. Otherwise cancelled handovers would use them up, and the UE could not be handed over to another AMF.
+pub(crate) fn confirm_counts(ue: &mut UeContext, env: &mut Env<'_>) {
+    let is_idle = matches!(ue.procedure, Procedure::Idle) && ue.mobility.is_idle();
+    let reserved = ue.security.as_ref().map_or(0, |security| security.unconfirmed);
+    if is_idle && ue.is_registered() && ue.is_reachable(env) && 2 * reserved > MAX_UNCONFIRMED_NAS_COUNTS {
+        ue.procedure = renew_guti(ue, env).next;
+    }
 }
 
 /// Sends what has changed since the UE got it, and a Configured NSSAI, if there is one (TS 23.502 4.2.4.2). `None`: there is nothing to

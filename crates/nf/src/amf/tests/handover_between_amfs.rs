@@ -449,6 +449,32 @@ fn a_derived_key_without_its_count_is_refused() {
     assert_stays(amfs);
 }
 
+/// Each reserves COUNTs for the target AMF, which the UE must not miss by more than 255.
+#[test]
+fn a_ue_whose_handovers_are_cancelled_can_be_handed_over_again() {
+    let source = AmfConfig { derives_k_amf: true, ..config() };
+    let mut amfs = Amfs::of(source, target_config(), |source, phone| {
+        phone.register(source);
+        phone.establish(source, 5);
+    });
+    let mut updates = 0;
+    for _ in 0..20 {
+        amfs.commanded(&[5]);
+        amfs.source.script.insert(Operation::ReleaseUeContext, None);
+        cancel(&mut amfs);
+        release_at_target(&mut amfs);
+        answer(&mut amfs.source, None);
+        if amfs.source.downlinks.is_empty() {
+            continue;
+        }
+        let command = amfs.phone.receive(&mut amfs.source);
+        assert!(matches!(command, GmmMessage::ConfigurationUpdateCommand(_)), "{command:?}");
+        amfs.phone.send(&mut amfs.source, ConfigurationUpdateComplete::new());
+        updates += 1;
+    }
+    assert_eq!(updates, 6);
+}
+
 /// The source AMF continues with its algorithms.
 #[test]
 fn a_ue_that_stays_keeps_the_algorithms_of_the_source_amf() {
