@@ -265,7 +265,10 @@ fn value(octets: &[u8], wanted: u16) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::nft::{run, words};
     use super::*;
+    use crate::sys::enter_namespace;
+    use std::net::UdpSocket;
 
     fn ue(prefix: &str, delegation: u8) -> Own {
         Own::v6(UeAddress { v4: None, v6: Some(prefix.parse().unwrap()), delegation }).unwrap()
@@ -286,5 +289,40 @@ mod tests {
             ["fd00:0:0:1::5", "fd00:0:0:100::1", "fd00:0:0:1ff:ffff::", "fd00:0:0:2::7", "fd00:0:0:200::1"];
         assert_eq!(due.map(|it| is_in(&addresses.due, address(it))), [true, true, true, false, false]);
         assert!(addresses.former.is_empty());
+    }
+
+    /// The kernel's own table, in a network namespace.
+    #[test]
+    fn ipv6_connections_of_ended_sessions_are_deleted() {
+        if !enter_namespace() {
+            return;
+        }
+        let rules = "table ip6 tracked {\n\tchain out {\n\t\ttype filter hook output priority 0;\n\t\tct state new accept\n\t}\n}\n";
+        let set_up = [
+            ("ip link set lo up", ""),
+            ("ip address add fd00:0:0:1::7/128 dev lo nodad", ""),
+            ("ip address add fd00:0:0:2::7/128 dev lo nodad", ""),
+            ("nft -f -", rules),
+        ];
+        for (command, input) in set_up {
+            if let Err(error) = run(&words(command), input) {
+                return crate::skipped::skipped(&format!("{command}: {error}"));
+            }
+        }
+        let sockets = ["[fd00:0:0:1::7]:7000", "[fd00:0:0:2::7]:7000"].map(|it| UdpSocket::bind(it).unwrap());
+        sockets[0].send_to(b"up", "[fd00:0:0:2::7]:7000").unwrap();
+        sockets[1].send_to(b"up", "[fd00:0:0:1::7]:7001").unwrap();
+        let families = [libc::AF_INET6 as u8];
+        let ended = |prefix: &str| {
+            let own = ue(prefix, 0);
+            sweep(&families, &[(own.first, own.last)].into()).unwrap()
+        };
+        assert_eq!(ended("fd00:0:0:3::"), 0);
+        assert_eq!([ended("fd00:0:0:1::"), ended("fd00:0:0:1::")], [1, 0]);
+        assert_eq!(
+            [ended("fd00:0:0:2::"), ended("fd00:0:0:2::")],
+            [1, 0],
+            "that of the other session stayed"
+        );
     }
 }

@@ -128,9 +128,9 @@ fn adds(address: &str) -> Vec<u8> {
     .unwrap()
 }
 
-/// The addresses with an association, and those without, in the acknowledge.
+/// The addresses with an association, and those without, in the next message, an acknowledge.
 fn acknowledged(pair: &mut Pair) -> [Vec<String>; 2] {
-    let Message::AmfConfigurationUpdateAcknowledge(answer) = pair.message() else { panic!() };
+    let (_, Message::AmfConfigurationUpdateAcknowledge(answer)) = pair.sent.remove(0) else { panic!() };
     let set_up = answer.tnla_set_up.unwrap_or_default();
     let failed = answer.tnla_failed.unwrap_or_default();
     let text = |endpoint: &CpTransportLayer| endpoint.address.to_string();
