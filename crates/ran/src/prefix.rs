@@ -28,6 +28,7 @@ const PD_EXCLUDE: u16 = 67;
 const IAID: [u8; 4] = [0, 0, 0, 1];
 /// The clause that a wrong answer violates.
 const VALIDATION: &str = "RFC 8415 16";
+const RAPID: &str = "RFC 8415 18.2.1";
 const PREFIX: &str = "TS 23.501 5.8.2.2.4";
 
 /// A violation: clause and text.
@@ -74,8 +75,10 @@ pub struct PrefixClient {
     pub interface_id: [u8; 8],
     /// The prefix of 64 bits of its link.
     pub link: Ipv6Addr,
-    /// Distinguishes its exchange from others.
+    /// Transaction ID of its Solicit. A Request has another one (RFC 8415 18.2.2).
     pub transaction: [u8; 3],
+    /// Its Solicit has a Rapid Commit option: the server may answer with a Reply at once (RFC 8415 18.2.1).
+    pub rapid_commit: bool,
 }
 
 /// An answer of the server.
@@ -95,27 +98,39 @@ pub enum Dhcpv6Answer {
 }
 
 impl PrefixClient {
-    /// A Solicit (RFC 8415 18.2.1); with `rapid_commit` the server may answer with a Reply at once. The UE can exclude a prefix (RFC 6603 5.1).
-    pub fn solicit(&self, rapid_commit: bool) -> Vec<u8> {
-        let rest = if rapid_commit { option(RAPID_COMMIT, &[]) } else { Vec::new() };
-        self.message(SOLICIT, &[rest, option(IA_PD, &[&IAID[..], &[0; 8]].concat())].concat())
+    /// A Solicit (RFC 8415 18.2.1). The UE can exclude a prefix (RFC 6603 5.1).
+    pub fn solicit(&self) -> Vec<u8> {
+        let rest = if self.rapid_commit { option(RAPID_COMMIT, &[]) } else { Vec::new() };
+        self.message(
+            (SOLICIT, self.transaction),
+            &[rest, option(IA_PD, &[&IAID[..], &[0; 8]].concat())].concat(),
+        )
     }
 
     /// A Request for what a server has offered (RFC 8415 18.2.2).
     pub fn request(&self, server: &[u8], offered: DelegatedPrefix) -> Vec<u8> {
         let prefix = [&[0; 8][..], &[offered.length], &offered.prefix.octets()].concat();
         let association = [&IAID[..], &[0; 8], &option(IA_PREFIX, &prefix)].concat();
-        self.message(REQUEST, &[option(SERVER_ID, server), option(IA_PD, &association)].concat())
+        self.message(
+            (REQUEST, self.request_transaction()),
+            &[option(SERVER_ID, server), option(IA_PD, &association)].concat(),
+        )
     }
 
-    fn message(&self, kind: u8, options: &[u8]) -> Vec<u8> {
+    /// Transaction ID of its Request.
+    const fn request_transaction(&self) -> [u8; 3] {
+        let [high, middle, low] = self.transaction;
+        [high ^ 0x80, middle, low]
+    }
+
+    fn message(&self, (kind, transaction): (u8, [u8; 3]), options: &[u8]) -> Vec<u8> {
         let [high, low] = PD_EXCLUDE.to_be_bytes();
         let common = [
             option(CLIENT_ID, &self.duid()),
             option(ELAPSED_TIME, &[0, 0]),
             option(OPTION_REQUEST, &[high, low]),
         ];
-        let message = [&[kind][..], &self.transaction, &common.concat(), options].concat();
+        let message = [&[kind][..], &transaction, &common.concat(), options].concat();
         let mut out = Vec::with_capacity(ipv6::HEADER + 8 + message.len());
         let addresses = (link_local(self.interface_id), ALL_SERVERS);
         ipv6::write_udp(&mut out, addresses, (CLIENT_PORT, SERVER_PORT), &message);
@@ -141,12 +156,23 @@ impl PrefixClient {
             [(_, value)] => Some(*value),
             _ => None,
         };
-        if head.last_chunk() != Some(&self.transaction) || only(CLIENT_ID) != Some(&self.duid()[..]) {
+        let [kind, transaction @ ..] = *head;
+        let answers_request = transaction == self.request_transaction();
+        let is_own = answers_request || transaction == self.transaction;
+        if !is_own || only(CLIENT_ID) != Some(&self.duid()[..]) {
             return Err(invalid("the transaction or identifier of another client"));
+        }
+        if kind == ADVERTISE && answers_request {
+            return Err(invalid("an Advertise for a Request"));
+        }
+        // A Reply for a Solicit commits the prefix only if both have the option (RFC 8415 18.2.1, 21.14).
+        let is_committed = self.rapid_commit && only(RAPID_COMMIT) == Some(&[]);
+        if kind == REPLY && !answers_request && !is_committed {
+            return Err((RAPID, "a Reply for a Solicit without Rapid Commit".into()));
         }
         let server = only(SERVER_ID).ok_or_else(|| invalid("no server identifier"))?;
         let prefix = self.read_association(only(IA_PD).ok_or_else(|| invalid("no IA_PD"))?)?;
-        match (head[0], prefix) {
+        match (kind, prefix) {
             (ADVERTISE | REPLY, None) => Ok(Dhcpv6Answer::NoPrefix),
             (ADVERTISE, Some(prefix)) => Ok(Dhcpv6Answer::Offer { server: server.to_vec(), prefix }),
             (REPLY, Some(prefix)) => Ok(Dhcpv6Answer::Delegated(prefix)),
@@ -256,7 +282,11 @@ mod tests {
         interface_id: [0x20, 1, 0xd, 0xb8, 0, 0x45, 2, 0],
         link: Ipv6Addr::new(0x2001, 0xdb8, 0x45, 0x200, 0, 0, 0, 0),
         transaction: [1, 2, 3],
+        rapid_commit: false,
     };
+
+    /// In messages from scapy, which are for the Request of this client.
+    const SOLICITING: PrefixClient = PrefixClient { transaction: [0x81, 2, 3], ..CLIENT };
 
     /// What scapy 2.8 makes of a Solicit with these options: client identifier, elapsed time, option request, IA_PD.
     const SCAPY_SOLICIT: &str = "\
@@ -280,13 +310,13 @@ mod tests {
 
     #[test]
     fn messages_are_those_that_another_program_builds() {
-        assert_eq!(hex::encode(CLIENT.solicit(false)), SCAPY_SOLICIT);
+        assert_eq!(hex::encode(CLIENT.solicit()), SCAPY_SOLICIT);
         let whole = reply(|_| ());
         assert_eq!(hex::encode(&whole[40..]), SCAPY_REPLY[80..], "with the same checksum");
-        assert!(is_answer(&whole) && !is_answer(&CLIENT.solicit(true)));
+        assert!(is_answer(&whole) && !is_answer(&CLIENT.solicit()));
         let excluded = Some(CLIENT.link);
         let prefix = DelegatedPrefix { prefix: CLIENT.link, length: 56, excluded };
-        assert_eq!(CLIENT.read(&whole), Ok(Dhcpv6Answer::Delegated(prefix)));
+        assert_eq!(SOLICITING.read(&whole), Ok(Dhcpv6Answer::Delegated(prefix)));
         assert_eq!(prefix.to_string(), "2001:db8:45:200::/56 without 2001:db8:45:200::/64");
         assert_eq!(
             CLIENT.read_of_program(&reply(|message| message[19] ^= 1)),
@@ -299,6 +329,21 @@ mod tests {
             panic!("no offer")
         };
         assert_eq!((server.len(), offered), (18, prefix));
+    }
+
+    #[test]
+    fn a_reply_to_a_solicit_needs_rapid_commit() {
+        let commit = |message: &mut Vec<u8>| message.extend([0, 14, 0, 0]);
+        let rapid = PrefixClient { rapid_commit: true, ..CLIENT };
+        assert_ne!(CLIENT.request(&[1], CLIENT.read_of_program(&reply(|_| ())).unwrap())[49..52], [1, 2, 3]);
+        assert!(rapid.solicit().ends_with(&[0, 14, 0, 0, 0, 25, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
+        assert!(matches!(rapid.read(&reply(commit)), Ok(Dhcpv6Answer::Delegated(_))));
+        for (client, answer) in [(rapid, reply(|_| ())), (CLIENT, reply(commit)), (CLIENT, reply(|_| ()))] {
+            assert_eq!(client.read(&answer).unwrap_err().0, "RFC 8415 18.2.1");
+        }
+        let advertise = reply(|message| message[0] = ADVERTISE);
+        assert!(matches!(rapid.read(&advertise), Ok(Dhcpv6Answer::Offer { .. })));
+        assert!(SOLICITING.read(&advertise).unwrap_err().1.contains("an Advertise for a Request"));
     }
 
     #[test]
@@ -321,7 +366,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_a_router_would_not_use_is_refused() {
-        let refused = |edit: fn(&mut Vec<u8>)| CLIENT.read(&reply(edit)).unwrap_err().1;
+        let refused = |edit: fn(&mut Vec<u8>)| SOLICITING.read(&reply(edit)).unwrap_err().1;
         assert!(refused(|message| message[0] = 1).contains("message type 1"));
         assert!(refused(|message| message[1] = 9).contains("transaction"));
         assert!(refused(|message| message[19] ^= 1).contains("transaction"), "another client");
@@ -337,8 +382,8 @@ mod tests {
         for at in 40..reply(|_| ()).len() {
             let mut damaged = reply(|_| ());
             damaged[at] ^= 1;
-            assert!(CLIENT.read(&damaged).is_err(), "octet {at}");
-            assert!(CLIENT.read(&damaged[..at]).is_err(), "{at} octets");
+            assert!(SOLICITING.read(&damaged).is_err(), "octet {at}");
+            assert!(SOLICITING.read(&damaged[..at]).is_err(), "{at} octets");
         }
     }
 
@@ -351,7 +396,7 @@ mod tests {
                 message.extend([0, 13, 0, 2, 0, code]);
             })
         };
-        assert_eq!(CLIENT.read(&status(6)), Ok(Dhcpv6Answer::NoPrefix));
-        assert!(CLIENT.read(&status(0)).is_err());
+        assert_eq!(SOLICITING.read(&status(6)), Ok(Dhcpv6Answer::NoPrefix));
+        assert!(SOLICITING.read(&status(0)).is_err());
     }
 }

@@ -18,12 +18,23 @@ const MAX_UES: u64 = 1 << 20;
 pub fn tables(config: &DatapathConfig) -> Vec<Table> {
     let tun = &config.tun;
     let v4 = nat44(config);
-    let nat66 = config.policies.iter().filter(|policy| policy.nat66 && policy.pool.gateway.is_ipv6());
-    let v6: Vec<_> = nat66.map(|policy| policy.pool).collect();
+    let v6: Vec<_> = config.policies.iter().filter(|it| is_nat66(it)).map(|policy| policy.pool).collect();
     let rules: String = v6.iter().map(|pool| format!("{} masquerade\n", leaving(tun, *pool))).collect();
     let v4 = (!v4.is_empty()).then_some(Table { family: "ip", body: v4 });
-    let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chains(config, &rules, &v6) });
+    let v6 = (!v6.is_empty()).then(|| Table {
+        family: "ip6",
+        body: chains(config, &rules, &v6) + &limit(tun, config.nat_connections, &v6),
+    });
     v4.into_iter().chain(v6).collect()
+}
+
+fn is_nat66(policy: &NetworkPolicy) -> bool {
+    policy.nat66 && policy.pool.gateway.is_ipv6()
+}
+
+/// Whether IPv6 packets of the pool's UEs get another address.
+pub fn has_nat66(config: &DatapathConfig, pool: UePool) -> bool {
+    config.policy(pool).is_some_and(is_nat66)
 }
 
 fn nat44(config: &DatapathConfig) -> String {
@@ -51,21 +62,30 @@ fn nat44(config: &DatapathConfig) -> String {
 /// The chain that limits the connections of each UE to other networks (RFC 6888 REQ-4): a UE must take neither all ports of the
 /// public address nor all of the kernel's table. A packet of a further one is answered by ICMP (RFC 1812 5.2.7.1).
 /// A connection without an answer has the state new for all its packets, but is confirmed after the first.
+///
+/// All pools are of one family. In IPv6 the addresses of a prefix of 64 bits count together; each prefix that a UE delegates counts by itself.
 fn limit(tun: &str, most: u32, pools: &[UePool]) -> String {
     if most == 0 {
         return String::new();
     }
+    let is_v6 = pools.iter().any(|pool| pool.gateway.is_ipv6());
+    let (kind, ue, icmp, bits) = if is_v6 {
+        ("ipv6_addr", "ip6 saddr & ffff:ffff:ffff:ffff::", "icmpv6", 64u8)
+    } else {
+        ("ipv4_addr", "ip saddr", "icmp", 32)
+    };
     let rule = |pool: &UePool| {
         format!(
-            "\t\tip saddr {} add @connections {{ ip saddr ct count over {most} }} counter \
-             reject with icmp type admin-prohibited\n",
+            "\t\t{} saddr {} add @connections {{ {ue} ct count over {most} }} counter \
+             reject with {icmp} type admin-prohibited\n",
+            family(*pool),
             Net(pool.network())
         )
     };
     let rules: String = pools.iter().map(rule).collect();
-    let ues: u64 = pools.iter().map(|pool| 1 << 32u8.saturating_sub(pool.prefix)).sum();
+    let ues = pools.iter().map(|pool| 1 << u64::from(bits.saturating_sub(pool.prefix)).min(20)).sum::<u64>();
     format!(
-        "\tset connections {{\n\t\ttype ipv4_addr\n\t\tsize {ues}\n\t\tflags dynamic\n\t}}\n\
+        "\tset connections {{\n\t\ttype {kind}\n\t\tsize {ues}\n\t\tflags dynamic\n\t}}\n\
          \tchain connection_limit {{\n\t\ttype filter hook forward priority 0;\n\
          \t\tct status confirmed accept\n\t\tiifname != \"{tun}\" accept\n\t\toifname \"{tun}\" accept\n{rules}\t}}\n",
         ues = ues.min(MAX_UES)
@@ -239,6 +259,10 @@ mod tests {
         let [table] = &tables(&DatapathConfig { policies, ..config })[..] else { panic!() };
         assert_eq!(table.family, "ip6");
         assert!(table.body.contains("ip6 saddr 2001:db8::/48 oifname != \"pith0\" masquerade"));
+        let rule = "ip6 saddr 2001:db8::/48 add @connections { ip6 saddr & ffff:ffff:ffff:ffff:: ct count over 4096 } \
+                    counter reject with icmpv6 type admin-prohibited\n";
+        assert!(table.body.contains(rule), "{}", table.body);
+        assert!(table.body.contains("type ipv6_addr\n\t\tsize 65536\n"), "{}", table.body);
     }
 
     #[test]

@@ -9,15 +9,16 @@
 //! The connections of a UPF that was killed stay for the sessions that SMFs restore (TS 23.527 4.3), and those of one that is taken over for
 //! its sessions.
 
+use super::nat::has_nat66;
 use super::route::attributes;
 use crate::boundary::ask_of;
 use crate::config::{DatapathConfig, UePool};
 use crate::reading::Reading;
 use crate::sys::NetlinkSocket;
 use pith_upf::contract::UeAddress;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Instant;
@@ -26,23 +27,45 @@ use std::time::Instant;
 const CT_NEW: u16 = 1 << 8;
 const CT_GET: u16 = CT_NEW | 1;
 const CT_DELETE: u16 = CT_NEW | 2;
-/// struct nfgenmsg: IPv4, version 0.
-const HEAD: [u8; 4] = [libc::AF_INET as u8, 0, 0, 0];
+/// Octets of struct nfgenmsg: address family, version 0, resource id 0.
+const HEAD: usize = 4;
 const CTA_TUPLE_ORIG: u16 = 1;
 const CTA_ZONE: u16 = 18;
 const CTA_TUPLE_IP: u16 = 1;
 const CTA_IP_V4_SRC: u16 = 1;
+const CTA_IP_V6_SRC: u16 = 3;
 const NESTED: u16 = 1 << 15;
 const NLM_F_REQUEST: u16 = 1;
 
 /// Bytes of the thread's stack.
 const STACK: usize = 256 << 10;
 
+/// The addresses of a session: one IPv4 address, or an IPv6 prefix. Those of two sessions have none in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Own {
+    first: IpAddr,
+    last: IpAddr,
+}
+
+impl Own {
+    fn v4(ue: UeAddress) -> Option<Self> {
+        ue.v4.map(|v4| Self { first: v4.into(), last: v4.into() })
+    }
+
+    /// The prefix of the link, and those that the UE delegates.
+    fn v6(ue: UeAddress) -> Option<Self> {
+        let hosts = u128::MAX >> 64u8.saturating_sub(ue.delegation);
+        let first = ue.v6?.to_bits() & !hosts;
+        let [first, last] = [first, first | hosts].map(|bits| Ipv6Addr::from_bits(bits).into());
+        Some(Self { first, last })
+    }
+}
+
 #[derive(Debug)]
 enum Job {
-    Begins(Ipv4Addr),
-    GoesOn(Ipv4Addr),
-    Ends(Ipv4Addr),
+    Begins(Own),
+    GoesOn(Own),
+    Ends(Own),
 }
 
 /// The thread's handle; it ends with it.
@@ -53,9 +76,10 @@ pub struct NatSweep {
 }
 
 impl NatSweep {
-    /// For the networks with NAT44, if there are any.
+    /// For the networks with NAT, if there are any.
     pub fn start(config: &DatapathConfig) -> Self {
-        let pools: Vec<_> = config.pools.iter().copied().filter(|pool| config.has_nat44(*pool)).collect();
+        let has_nat = |pool: &UePool| config.has_nat44(*pool) || has_nat66(config, *pool);
+        let pools: Vec<_> = config.pools.iter().copied().filter(has_nat).collect();
         let jobs = (!pools.is_empty()).then(|| spawn(pools.clone()));
         let jobs = jobs.transpose().unwrap_or_else(|error| {
             tracing::error!(%error, "NAT: connections do not end with their session");
@@ -66,20 +90,22 @@ impl NatSweep {
 
     /// A session's addresses change from `before` to `now`.
     pub fn note(&self, before: Option<UeAddress>, now: Option<UeAddress>) {
-        let [before, now] = [before, now].map(|ue| ue.and_then(|ue| ue.v4));
-        if before != now {
-            before.into_iter().for_each(|ue| self.send(ue, Job::Ends));
+        for family in [Own::v4, Own::v6] {
+            let [before, now] = [before, now].map(|ue| ue.and_then(family));
+            if before != now {
+                before.into_iter().for_each(|ue| self.send(ue, Job::Ends));
+            }
         }
     }
 
     /// A session begins; `is_restored`: a former session of the UE goes on by it.
     pub fn begin(&self, ue: UeAddress, is_restored: bool) {
         let job = if is_restored { Job::GoesOn } else { Job::Begins };
-        ue.v4.into_iter().for_each(|ue| self.send(ue, job));
+        [Own::v4(ue), Own::v6(ue)].into_iter().flatten().for_each(|ue| self.send(ue, job));
     }
 
-    fn send(&self, ue: Ipv4Addr, job: fn(Ipv4Addr) -> Job) {
-        if self.pools.iter().any(|pool| pool.contains(IpAddr::V4(ue)))
+    fn send(&self, ue: Own, job: fn(Own) -> Job) {
+        if self.pools.iter().any(|pool| pool.contains(ue.first))
             && let Some(jobs) = &self.jobs
         {
             // The thread lives as long as this.
@@ -97,8 +123,9 @@ fn spawn(pools: Vec<UePool>) -> io::Result<Sender<Job>> {
 
 fn sweep_all(pools: &[UePool], jobs: &Receiver<Job>) {
     let mut addresses = Addresses::default();
-    let is_ues = |from: Ipv4Addr| pools.iter().any(|pool| pool.contains(IpAddr::V4(from)));
-    let found = dump(|from, _| addresses.former.extend(is_ues(from).then_some(from)));
+    let is_ues = |from: IpAddr| pools.iter().any(|pool| pool.contains(from));
+    let families = families(pools);
+    let found = dump(&families, |from, _| addresses.former.extend(is_ues(from).then_some(from)));
     found.unwrap_or_else(|error| {
         tracing::warn!(%error, "NAT: connections of a former process stay, as connection tracking cannot be read");
     });
@@ -113,7 +140,7 @@ fn sweep_all(pools: &[UePool], jobs: &Receiver<Job>) {
             is_urgent = addresses.note(job);
         }
         let due = std::mem::take(&mut addresses.due);
-        match sweeping.measure(|| sweep(&due)) {
+        match sweeping.measure(|| sweep(&families, &due)) {
             Ok(ended) => tracing::debug!(ended, ues = due.len(), "NAT: connections of ended sessions"),
             Err(error) => tracing::warn!(%error, "NAT: connections of ended sessions stay"),
         }
@@ -123,9 +150,9 @@ fn sweep_all(pools: &[UePool], jobs: &Receiver<Job>) {
 #[derive(Debug, Default)]
 struct Addresses {
     /// With connections of a former process.
-    former: HashSet<Ipv4Addr>,
-    /// Those whose connections end.
-    due: HashSet<Ipv4Addr>,
+    former: BTreeSet<IpAddr>,
+    /// Those whose connections end: the last address of each session, by the first one.
+    due: BTreeMap<IpAddr, IpAddr>,
 }
 
 impl Addresses {
@@ -133,29 +160,52 @@ impl Addresses {
     fn note(&mut self, job: Job) -> bool {
         match job {
             Job::Ends(ue) => {
-                self.former.remove(&ue);
-                self.due.insert(ue);
+                self.take_former(ue);
+                self.due.insert(ue.first, ue.last);
                 false
             }
             Job::Begins(ue) => {
-                self.due.extend(self.former.take(&ue));
-                self.due.contains(&ue)
+                if self.take_former(ue) {
+                    self.due.insert(ue.first, ue.last);
+                }
+                self.due.range(ue.first..=ue.last).next().is_some() || is_in(&self.due, ue.first)
             }
             Job::GoesOn(ue) => {
-                self.former.remove(&ue);
-                self.due.remove(&ue);
+                self.take_former(ue);
+                self.due.remove(&ue.first);
                 false
             }
         }
     }
+
+    /// Whether there are connections of a former process; they count no longer.
+    fn take_former(&mut self, ue: Own) -> bool {
+        let found: Vec<_> = self.former.range(ue.first..=ue.last).copied().collect();
+        found.iter().for_each(|address| {
+            self.former.remove(address);
+        });
+        !found.is_empty()
+    }
+}
+
+/// Whether an address is one of these sessions.
+fn is_in(sessions: &BTreeMap<IpAddr, IpAddr>, address: IpAddr) -> bool {
+    sessions.range(..=address).next_back().is_some_and(|(_, last)| address <= *last)
+}
+
+/// The address families of the pools.
+fn families(pools: &[UePool]) -> Vec<u8> {
+    let of = |is_v6: bool| if is_v6 { libc::AF_INET6 as u8 } else { libc::AF_INET as u8 };
+    let found: BTreeSet<_> = pools.iter().map(|pool| of(pool.gateway.is_ipv6())).collect();
+    found.into_iter().collect()
 }
 
 /// Deletes the connections that these UEs have begun. Returns their number.
-fn sweep(due: &HashSet<Ipv4Addr>) -> io::Result<usize> {
+fn sweep(families: &[u8], due: &BTreeMap<IpAddr, IpAddr>) -> io::Result<usize> {
     let mut found = Vec::new();
-    dump(|from, body| {
-        if due.contains(&from) {
-            found.extend(deletion(body));
+    dump(families, |from, body| {
+        if is_in(due, from) {
+            found.extend(deletion(from, body));
         }
     })?;
     let socket = NetlinkSocket::of(libc::NETLINK_NETFILTER)?;
@@ -163,24 +213,34 @@ fn sweep(due: &HashSet<Ipv4Addr>) -> io::Result<usize> {
     Ok(found.len())
 }
 
-/// Passes each IPv4 connection to `take`, with the address that began it.
-fn dump(mut take: impl FnMut(Ipv4Addr, &[u8])) -> io::Result<()> {
-    ask_of(libc::NETLINK_NETFILTER, CT_GET, &HEAD, |kind, body| {
-        let Some(connection) = body.get(HEAD.len()..).filter(|_| kind == CT_NEW) else { return };
-        if let Some(from) = began(connection) {
-            take(from, connection);
-        }
+/// Passes each connection of these address families to `take`, with the address that began it.
+fn dump(families: &[u8], mut take: impl FnMut(IpAddr, &[u8])) -> io::Result<()> {
+    families.iter().try_for_each(|family| {
+        ask_of(libc::NETLINK_NETFILTER, CT_GET, &head(*family), |kind, body| {
+            let Some(connection) = body.get(HEAD..).filter(|_| kind == CT_NEW) else { return };
+            if let Some(from) = began(connection) {
+                take(from, connection);
+            }
+        })
     })
 }
 
-fn began(connection: &[u8]) -> Option<Ipv4Addr> {
-    let addresses = value(value(connection, CTA_TUPLE_ORIG)?, CTA_TUPLE_IP)?;
-    Some(Ipv4Addr::from_octets(*value(addresses, CTA_IP_V4_SRC)?.as_array()?))
+/// struct nfgenmsg.
+const fn head(family: u8) -> [u8; HEAD] {
+    [family, 0, 0, 0]
 }
 
-/// The request to delete a connection.
-fn deletion(connection: &[u8]) -> Option<Vec<u8>> {
-    let mut body = HEAD.to_vec();
+fn began(connection: &[u8]) -> Option<IpAddr> {
+    let addresses = value(value(connection, CTA_TUPLE_ORIG)?, CTA_TUPLE_IP)?;
+    let v4 = || Some(Ipv4Addr::from_octets(*value(addresses, CTA_IP_V4_SRC)?.as_array()?).into());
+    let v6 = || Some(Ipv6Addr::from_octets(*value(addresses, CTA_IP_V6_SRC)?.as_array()?).into());
+    v4().or_else(v6)
+}
+
+/// The request to delete a connection that an address began.
+fn deletion(from: IpAddr, connection: &[u8]) -> Option<Vec<u8>> {
+    let family = if from.is_ipv6() { libc::AF_INET6 } else { libc::AF_INET };
+    let mut body = head(family as u8).to_vec();
     for kind in [CTA_TUPLE_ORIG, CTA_ZONE] {
         let (named, value) = attributes(connection).find(|(named, _)| named & !NESTED == kind).unzip();
         let (Some(named), Some(value)) = (named, value) else {
@@ -201,4 +261,68 @@ fn deletion(connection: &[u8]) -> Option<Vec<u8>> {
 
 fn value(octets: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(octets).find(|(kind, _)| kind & !NESTED == wanted).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::nft::{run, words};
+    use super::*;
+    use crate::sys::enter_namespace;
+    use std::net::UdpSocket;
+
+    fn ue(prefix: &str, delegation: u8) -> Own {
+        Own::v6(UeAddress { v4: None, v6: Some(prefix.parse().unwrap()), delegation }).unwrap()
+    }
+
+    #[test]
+    fn connections_of_the_prefix_of_a_session_end_with_it() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let mut addresses = Addresses::default();
+        addresses.former.extend(["fd00:0:0:2::7", "fd00:0:0:2::9", "fd00:0:0:100::1"].map(address));
+        assert!(!addresses.note(Job::Ends(ue("fd00:0:0:1::", 0))));
+        assert!(addresses.note(Job::Begins(ue("fd00:0:0:1::", 0))), "they have not ended yet");
+        assert!(!addresses.note(Job::Begins(ue("fd00:0:0:3::", 0))), "it had none");
+        assert!(addresses.note(Job::Begins(ue("fd00:0:0:2::", 0))), "of the former process");
+        assert!(!addresses.note(Job::GoesOn(ue("fd00:0:0:2::", 0))));
+        assert!(!addresses.note(Job::Ends(ue("fd00:0:0:1ff::", 8))));
+        let due =
+            ["fd00:0:0:1::5", "fd00:0:0:100::1", "fd00:0:0:1ff:ffff::", "fd00:0:0:2::7", "fd00:0:0:200::1"];
+        assert_eq!(due.map(|it| is_in(&addresses.due, address(it))), [true, true, true, false, false]);
+        assert!(addresses.former.is_empty());
+    }
+
+    /// The kernel's own table, in a network namespace.
+    #[test]
+    fn ipv6_connections_of_ended_sessions_are_deleted() {
+        if !enter_namespace() {
+            return;
+        }
+        let rules = "table ip6 tracked {\n\tchain out {\n\t\ttype filter hook output priority 0;\n\t\tct state new accept\n\t}\n}\n";
+        let set_up = [
+            ("ip link set lo up", ""),
+            ("ip address add fd00:0:0:1::7/128 dev lo nodad", ""),
+            ("ip address add fd00:0:0:2::7/128 dev lo nodad", ""),
+            ("nft -f -", rules),
+        ];
+        for (command, input) in set_up {
+            if let Err(error) = run(&words(command), input) {
+                return crate::skipped::skipped(&format!("{command}: {error}"));
+            }
+        }
+        let sockets = ["[fd00:0:0:1::7]:7000", "[fd00:0:0:2::7]:7000"].map(|it| UdpSocket::bind(it).unwrap());
+        sockets[0].send_to(b"up", "[fd00:0:0:2::7]:7000").unwrap();
+        sockets[1].send_to(b"up", "[fd00:0:0:1::7]:7001").unwrap();
+        let families = [libc::AF_INET6 as u8];
+        let ended = |prefix: &str| {
+            let own = ue(prefix, 0);
+            sweep(&families, &[(own.first, own.last)].into()).unwrap()
+        };
+        assert_eq!(ended("fd00:0:0:3::"), 0);
+        assert_eq!([ended("fd00:0:0:1::"), ended("fd00:0:0:1::")], [1, 0]);
+        assert_eq!(
+            [ended("fd00:0:0:2::"), ended("fd00:0:0:2::")],
+            [1, 0],
+            "that of the other session stayed"
+        );
+    }
 }

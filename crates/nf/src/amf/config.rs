@@ -6,7 +6,7 @@ use super::retained::Retention;
 use super::time_zone::LocalTime;
 use crate::kit::{Duration, Identity, SetInstances};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nas::ie::EmergencyNumber;
+use pith_nas::ie::{EmergencyNumber, GprsTimer3};
 use pith_sbi::ApiRoot;
 use pith_types::{AmfId, BlockId, Dnn, FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
 use std::net::IpAddr;
@@ -225,10 +225,12 @@ impl AmfConfig {
         served.map_or(&[], |served| &served.slices)
     }
 
-    /// Periodic registration update interval of UEs that are registered for emergency services, or normally.
+    /// Periodic registration update interval of UEs that are registered for emergency services, or normally, as they get it: the IE has no
+    /// 54 minutes, for example, but 60 (TS 24.008 10.5.7.4a).
     pub(super) fn t3512(&self, is_emergency: bool) -> Duration {
         let emergency = self.emergency.as_ref().filter(|_| is_emergency);
-        emergency.map_or(self.timers.t3512, |emergency| emergency.t3512)
+        let t3512 = emergency.map_or(self.timers.t3512, |emergency| emergency.t3512);
+        GprsTimer3::at_least(t3512).duration().unwrap_or(t3512)
     }
 
     /// The GUAMI in 5G-GUTIs of a block: its AMF Pointer is the number of the block's home.

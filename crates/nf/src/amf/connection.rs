@@ -234,6 +234,8 @@ impl Connections {
         let connection = self.table.get_mut(key)?;
         let former = connection.side();
         (connection.gnb, connection.binding, connection.ran_id) = (to.gnb, to.binding, to.ran_id);
+        // A stream that the AMF had chosen was one of the former gNB.
+        connection.keeps_stream = to.binding.tnla.is_none();
         connection.left = Some((former.gnb, former.ran_id));
         connection.context = context;
         connection.queued.clear();
@@ -340,6 +342,24 @@ mod tests {
             assert_eq!(connections.find_by_ran(GnbHandle(1), RanUeNgapId(ran)), None);
         }
         assert!(connections.by_id.is_empty() && connections.by_ran.is_empty());
+    }
+
+    #[test]
+    fn a_ue_that_has_moved_keeps_no_stream_of_the_former_gnb() {
+        let mut connections = Connections::new(1 << 18, NumberOrder::new(1));
+        let (block, ran_id) = (BlockId::new(5).unwrap(), RanUeNgapId(1));
+        let key = connections.open(block, (GnbHandle(1), TnlaBinding::unbound(4)), ran_id).unwrap();
+        let binding = TnlaBinding { tnla: Some(Tnla(7)), stream: 2 };
+        connections.relocate(key, RanSide { gnb: GnbHandle(2), binding, ran_id }, RanContext::Established);
+        let next = TnlaBinding { tnla: Some(Tnla(8)), stream: 9 };
+        connections.rebind(key, next);
+        assert_eq!(connections.get(key).unwrap().binding, next, "the gNB chooses");
+        // After a handover the AMF has chosen.
+        let chosen = RanSide { gnb: GnbHandle(3), binding: OF_HANDOVER, ran_id };
+        connections.relocate(key, chosen, RanContext::Established);
+        connections.rebind(key, next);
+        let stream = OF_HANDOVER.stream;
+        assert_eq!(connections.get(key).unwrap().binding, TnlaBinding { stream, ..next });
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | events | FAILED_RESOURCES_ALLOCATION; other events are accepted and never occur |
 //! | end of the PDU session | the application is requested to end its session (4.2.5.3) |
 
+use super::latest::{Mark, text_mark};
 use super::rules::{MAX_RULES, Rule, Rules, flow_information};
 use super::{Association, Context, Pcf, not_found};
 use crate::kit::{
@@ -56,6 +57,27 @@ pub(super) struct Application {
     pub(super) owner: Owner,
 }
 
+/// Marks that are looked for in all associations: most of these have a mark without a bit here, and are compared with no other.
+struct Marks {
+    bits: u128,
+    marks: Vec<u32>,
+}
+
+impl Marks {
+    fn of(marks: impl Iterator<Item = u32>) -> Self {
+        let marks: Vec<_> = marks.collect();
+        Self { bits: marks.iter().fold(0, |bits, mark| bits | Self::bit(*mark)), marks }
+    }
+
+    const fn bit(mark: u32) -> u128 {
+        1 << (mark & 127)
+    }
+
+    fn has(&self, mark: u32) -> bool {
+        self.bits & Self::bit(mark) != 0 && self.marks.contains(&mark)
+    }
+}
+
 /// A tag whose answer is ignored.
 const IGNORED: Tag = Tag::new(u64::MAX, 0);
 
@@ -64,9 +86,8 @@ impl Pcf {
     pub(super) fn bound_session(&self, request: &AppSessionContextReqData) -> Option<Key> {
         let prefixes: Vec<_> = request.ue_ipv6.into_iter().flat_map(prefixes_of).collect();
         let v4 = request.ue_ipv4.map(|v4| v4.to_bits());
-        let v6: Vec<_> = prefixes.iter().map(|prefix| super::latest::text_mark(prefix)).collect();
-        let is_marked =
-            |mark: super::latest::Mark| v4.map_or_else(|| v6.contains(&mark.v6), |v4| mark.v4 == v4);
+        let v6 = Marks::of(prefixes.iter().map(|prefix| text_mark(prefix)));
+        let is_marked = |mark: Mark| v4.map_or_else(|| v6.has(mark.v6), |v4| mark.v4 == v4);
         let is_prefix = |prefix: &str| prefixes.iter().any(|known| known == prefix);
         let is_it = |key: &Key| {
             let Some(association) = self.associations.view(*key) else { return true };

@@ -169,14 +169,15 @@ pub(super) fn update_policy_qos(
 }
 
 /// Npcf_SMPolicyControl_Update: the UE has revoked its support of reflective QoS (trigger REF_QOS_IND_CH, TS 29.512 table 5.6.3.6-1).
-/// Changed rules are taken from the notifications that follow, as Pith's PCF sends them; a decision in the answer is not applied.
-pub(super) fn report_revoked_reflective_qos(session: &SmContext, env: &mut Env<'_>) {
+/// The decision in the answer applies, and so do notifications that follow.
+pub(super) fn report_revoked_reflective_qos(session: &mut SmContext, env: &mut Env<'_>) {
     let Some(policy) = &session.policy else { return };
     let mut body = SmPolicyUpdateContextData::default();
     body.rep_policy_ctrl_req_triggers = vec![PolicyControlRequestTrigger::RefQosIndCh];
     body.ref_qos_indication = Some(false);
     let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
-    env.notify_nf(Target::Root(policy.root.clone()), request);
+    let target = Target::Root(policy.root.clone());
+    session.report_to_pcf(env, target, request);
 }
 
 /// Npcf_SMPolicyControl_Update: PCC rules that are not enforced (TS 29.512 4.2.4.15).

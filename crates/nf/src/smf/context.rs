@@ -369,7 +369,15 @@ pub(super) struct CallId(pub u32);
 /// This bit of a [`CallId`] says that the call requests the AMF to page the UE: no state waits for its reply, which may be a refusal.
 const PAGING: u32 = 1 << 31;
 
+/// This bit says that the call reports an event to the PCF: a decision in its reply is applied in any state.
+const REPORT: u32 = 1 << 30;
+
 impl CallId {
+    /// Whether the call reports an event to the PCF.
+    pub(super) const fn reports_to_pcf(self) -> bool {
+        self.0 & REPORT != 0
+    }
+
     /// Whether the call requests the AMF to page the UE for downlink data.
     pub(super) const fn requests_paging(self) -> bool {
         self.0 & PAGING != 0
@@ -629,6 +637,12 @@ impl SmContext {
         env.out.call(Tag::new(tag.owner, tag.step | PAGING), target, request.into());
     }
 
+    /// Reports an event to the PCF: the id in the reply says so.
+    pub(super) fn report_to_pcf(&mut self, env: &mut Env<'_>, target: Target, request: impl Into<Request>) {
+        let tag = self.next_tag();
+        env.out.call(Tag::new(tag.owner, tag.step | REPORT), target, request.into());
+    }
+
     /// Sends a request to a UPF. The response has the returned id.
     pub(super) fn ask_upf(
         &mut self,
@@ -643,7 +657,7 @@ impl SmContext {
     }
 
     fn next_tag(&mut self) -> Tag {
-        self.calls = self.calls.wrapping_add(1) & !PAGING;
+        self.calls = self.calls.wrapping_add(1) & !(PAGING | REPORT);
         Tag::new(self.key.to_u64(), self.calls)
     }
 

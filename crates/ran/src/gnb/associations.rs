@@ -15,11 +15,11 @@
 use super::{Event, Gnb, NgState, Output};
 use pith_ngap::{
     AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, Cause, CauseTransport, CpTransportLayer,
-    FailedTnla, GlobalRanNodeId, NgSetupRequest, PagingDrx, RanConfigurationUpdate,
-    RanConfigurationUpdateFailure, SupportedTa, UeRetentionInformation, UeTnlaBindingReleaseRequest,
+    FailedTnla, GlobalRanNodeId, NgSetupRequest, PagingDrx, RanConfigurationUpdate, SupportedTa, TimeToWait,
+    UeRetentionInformation, UeTnlaBindingReleaseRequest,
 };
 use pith_types::RanUeNgapId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 /// A stream of an association.
@@ -54,8 +54,8 @@ pub(super) struct Links {
     endpoints: BTreeMap<u8, SocketAddr>,
     /// Weights of the AMF's endpoints, as far as it has named them.
     weights: BTreeMap<SocketAddr, u8>,
-    /// Endpoints of AMF CONFIGURATION UPDATE, until it is known whether the associations are established.
-    added: Option<AddedEndpoints>,
+    /// Endpoints of each AMF CONFIGURATION UPDATE, until it is known whether the associations are established. They are answered in order.
+    added: VecDeque<AddedEndpoints>,
 }
 
 /// The answer to AMF CONFIGURATION UPDATE so far.
@@ -67,6 +67,11 @@ struct AddedEndpoints {
 }
 
 impl Links {
+    /// Nothing of the former AMF is answered.
+    pub fn forget_updates(&mut self) {
+        self.added.clear();
+    }
+
     pub fn receive_on(&mut self, number: Option<u8>) {
         self.current = number;
     }
@@ -193,18 +198,20 @@ impl Gnb {
         }
     }
 
-    /// RAN CONFIGURATION UPDATE FAILURE: again after Time To Wait (TS 38.413 8.7.2.3).
-    pub(super) fn receive_not_joined(&mut self, failure: &RanConfigurationUpdateFailure) {
-        self.out.push(Output::Event(Event::JoinRejected(failure.cause)));
-        let wait = failure.time_to_wait.map(super::management::length_of);
+    /// RAN CONFIGURATION UPDATE FAILURE, or NG SETUP FAILURE over a further association: again after Time To Wait (TS 38.413 8.7.2.3,
+    /// 8.7.1.3).
+    pub(super) fn receive_not_joined(&mut self, cause: Cause, time_to_wait: Option<TimeToWait>) {
+        self.out.push(Output::Event(Event::JoinRejected(cause)));
+        let wait = time_to_wait.map(super::management::length_of);
         if let Some((number, wait)) = self.links.current.zip(wait) {
-            self.joins.push_back((self.now + wait, number));
+            self.joins.push((self.now + wait, number));
         }
     }
 
     /// Associations whose Time To Wait is over.
     pub(super) fn join_again(&mut self) {
-        while let Some((_, number)) = self.joins.pop_front_if(|(due, _)| *due <= self.now) {
+        let now = self.now;
+        for (_, number) in self.joins.extract_if(.., |(due, _)| *due <= now).collect::<Vec<_>>() {
             if self.state == NgState::Up && self.links.find(number).is_some_and(|link| !link.is_ready) {
                 self.join(number);
             }
@@ -298,45 +305,55 @@ impl Gnb {
         for new in update.tnla_to_add.iter().flatten() {
             let endpoint = new.endpoint.socket();
             self.links.weights.insert(endpoint, new.weight);
-            let Some(association) = self.links.unused() else { continue };
             if self.links.endpoints.values().any(|known| *known == endpoint) {
                 added.set_up.push(new.endpoint);
                 continue;
             }
+            let Some(association) = self.links.unused() else {
+                added.failed.push(unavailable(new.endpoint));
+                continue;
+            };
             self.links.endpoints.insert(association, endpoint);
             added.waiting.insert(association, new.endpoint);
             self.out.push(Output::AddAssociation { association, endpoint });
         }
-        self.links.added = Some(added);
+        self.links.added.push_back(added);
         self.answer_endpoints();
     }
 
     /// An association to an endpoint of AMF CONFIGURATION UPDATE is established, or has failed.
     fn note_added(&mut self, number: u8, is_established: bool) {
-        let Some(added) = &mut self.links.added else { return };
-        let Some(endpoint) = added.waiting.remove(&number) else { return };
+        let added = self.links.added.iter_mut();
+        let found = added.filter_map(|added| Some((added.waiting.remove(&number)?, added))).next();
+        let Some((endpoint, added)) = found else { return };
         if is_established {
             added.set_up.push(endpoint);
         } else {
             self.links.endpoints.remove(&number);
-            let cause = Cause::Transport(CauseTransport::transport_resource_unavailable);
-            added.failed.push(FailedTnla { endpoint, cause });
+            added.failed.push(unavailable(endpoint));
         }
         self.answer_endpoints();
     }
 
     fn answer_endpoints(&mut self) {
-        let Some(added) = self.links.added.take_if(|added| added.waiting.is_empty()) else { return };
-        let answer = AmfConfigurationUpdateAcknowledge {
-            tnla_set_up: Some(added.set_up).filter(|list| !list.is_empty()),
-            tnla_failed: Some(added.failed).filter(|list| !list.is_empty()),
-            diagnostics: None,
-        };
-        self.send(COMMON_STREAM, answer.encode());
+        while let Some(added) = self.links.added.pop_front_if(|added| added.waiting.is_empty()) {
+            let answer = AmfConfigurationUpdateAcknowledge {
+                tnla_set_up: Some(added.set_up).filter(|list| !list.is_empty()),
+                tnla_failed: Some(added.failed).filter(|list| !list.is_empty()),
+                diagnostics: None,
+            };
+            self.send(COMMON_STREAM, answer.encode());
+        }
     }
 
     /// The association to which a UE is bound.
     pub fn association_of(&self, ran_id: RanUeNgapId) -> Option<u8> {
         self.contexts.get(&ran_id)?.association
     }
+}
+
+/// An endpoint to which there is no association: TNL Association Failed to Setup List (TS 38.413 9.2.6.8).
+const fn unavailable(endpoint: CpTransportLayer) -> FailedTnla {
+    let cause = Cause::Transport(CauseTransport::transport_resource_unavailable);
+    FailedTnla { endpoint, cause }
 }

@@ -77,7 +77,7 @@ impl Gnb {
     /// NG SETUP FAILURE: another attempt only after Time To Wait (TS 38.413 8.7.1.3).
     pub(super) fn receive_ng_setup_failure(&mut self, failure: &NgSetupFailure) {
         if self.state == NgState::Up && self.settings.joins_by_ng_setup {
-            return self.out.push(Output::Event(Event::JoinRejected(failure.cause)));
+            return self.receive_not_joined(failure.cause, failure.time_to_wait);
         }
         if self.state != NgState::AwaitingNgSetupResponse {
             return self.violation("TS 38.413 10.4", "NG SETUP FAILURE without NG SETUP REQUEST");
@@ -115,6 +115,8 @@ impl Gnb {
         self.unanswered.clear();
         self.departed.clear();
         self.departures.clear();
+        // The AMF begins with other endpoints after NG Setup.
+        self.links.forget_updates();
         self.state = NgState::Down;
         self.amf = Amf::default();
         self.deadline = None;

@@ -43,7 +43,9 @@ impl Gnb {
             Message::NgSetupFailure(failure) => self.receive_ng_setup_failure(&failure),
             Message::AmfConfigurationUpdate(update) => self.receive_amf_configuration_update(update),
             Message::RanConfigurationUpdateAcknowledge(_) => self.receive_joined(),
-            Message::RanConfigurationUpdateFailure(failure) => self.receive_not_joined(&failure),
+            Message::RanConfigurationUpdateFailure(failure) => {
+                self.receive_not_joined(failure.cause, failure.time_to_wait);
+            }
             Message::UeTnlaBindingReleaseRequest(request) => self.receive_binding_release(stream, &request),
             Message::OverloadStart(start) => {
                 self.note_overload(Some(start.traffic_load_reduction.unwrap_or(100)))

@@ -145,7 +145,7 @@ pub struct Gnb {
     amf: Amf,
     links: Links,
     /// Associations that the AMF has refused, and when they try again.
-    joins: VecDeque<(Instant, u8)>,
+    joins: Vec<(Instant, u8)>,
     contexts: HashMap<RanUeNgapId, UeContext>,
     ran_ids: HashMap<UeKey, RanUeNgapId>,
     /// Ids of contexts that were released before the AMF answered: the AMF could not be notified.
@@ -185,7 +185,7 @@ impl Gnb {
             state: NgState::Down,
             amf: Amf::default(),
             links: Links::default(),
-            joins: VecDeque::new(),
+            joins: Vec::new(),
             contexts: HashMap::new(),
             ran_ids: HashMap::new(),
             unanswered: HashSet::new(),

@@ -164,7 +164,7 @@ impl Ran {
     /// Requests a prefix for hosts behind the UE. Every second UE accepts it without a further exchange (Rapid Commit, RFC 8415 18.2.1).
     pub(super) fn request_prefix(&mut self, key: UeKey, id: u8) {
         if let Some(client) = self.dhcpv6_client(key, id) {
-            self.send_packet(key, id, &client.solicit(key.0.is_multiple_of(2)));
+            self.send_packet(key, id, &client.solicit());
         }
     }
 
@@ -173,7 +173,8 @@ impl Ran {
         let session = self.session_of(key, id)?;
         let link = Ipv6Addr::from_bits(session.ipv6?.to_bits() >> 64 << 64);
         let [_, transaction @ ..] = key.0.to_be_bytes();
-        Some(PrefixClient { interface_id: session.interface_id?, link, transaction })
+        let rapid_commit = key.0.is_multiple_of(2);
+        Some(PrefixClient { interface_id: session.interface_id?, link, transaction, rapid_commit })
     }
 
     /// An answer of the DHCPv6 server, to which the UE must have sent a message.

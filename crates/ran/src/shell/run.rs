@@ -8,7 +8,7 @@
 
 use super::build;
 use super::cli::RunOptions;
-use super::links::{DataNetwork, Incoming, N2, N3, address_towards};
+use super::links::{DataNetwork, Incoming, LinkId, N2, N3, address_towards};
 use super::progress::Progress;
 use super::report::Report;
 use super::tuns::Tuns;
@@ -333,12 +333,15 @@ impl<'a> Run<'a> {
 
     /// Carries out the outputs of the radio network.
     pub(super) fn act(&mut self) -> Result<()> {
-        let mut outputs = std::mem::take(&mut self.outputs);
+        let (mut outputs, mut failed) = (std::mem::take(&mut self.outputs), Vec::new());
         for output in outputs.drain(..) {
             match output {
                 Output::N2 { gnb, association, stream, pdu } => self.n2.send((gnb, association), stream, pdu),
                 Output::Associate { gnb, association, endpoint } => {
-                    self.n2.associate((gnb, association), endpoint)?;
+                    if let Err(error) = self.n2.associate((gnb, association), endpoint) {
+                        failed
+                            .push(((gnb, association), format!("N2 association with {endpoint}: {error:#}")));
+                    }
                 }
                 Output::Disassociate { gnb, association } => self.n2.disassociate((gnb, association)),
                 Output::N3 { to, datagram } => self.n3.send(to, &datagram),
@@ -351,7 +354,17 @@ impl<'a> Run<'a> {
         }
         self.outputs = outputs;
         self.n2.flush();
-        Ok(())
+        if failed.is_empty() { Ok(()) } else { self.lose(failed) }
+    }
+
+    /// Associations could not be begun: they are lost.
+    fn lose(&mut self, failed: Vec<(LinkId, String)>) -> Result<()> {
+        let now = self.now();
+        for ((gnb, association), why) in failed {
+            self.ran.count_failure(&why);
+            self.ran.handle(now, Input::N2Down { gnb, association }, &mut self.outputs);
+        }
+        self.act()
     }
 
     /// Creates or removes the TUN interface when a session is established or released.
@@ -399,5 +412,28 @@ impl<'a> Run<'a> {
             pith_runtime::wait::wait_readable(&[self.n2.fd()], Some(wait));
             self.n2.process(|_| {});
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cli::{Cli, Command};
+    use super::*;
+    use clap::Parser;
+
+    /// AMF CONFIGURATION UPDATE names an endpoint to which this host has no association.
+    #[test]
+    fn an_association_that_cannot_be_begun_is_lost_and_the_run_goes_on() {
+        let arguments = "pith-ran run --test-network --amf 127.77.0.5 --n3 127.77.0.8 --local-n2 127.77.0.8 --sctp udp:49899";
+        let Command::Run(options) = Cli::try_parse_from(arguments.split(' ')).unwrap().command else {
+            panic!("the command is `run`")
+        };
+        let mut run = Run::new(&options).unwrap();
+        let endpoint = "[2001:db8::5]:38412".parse().unwrap();
+        run.outputs.push(Output::Associate { gnb: 0, association: 1, endpoint });
+        run.act().unwrap();
+        let failures = &run.ran.statistics().failures;
+        assert!(failures.iter().any(|(what, _)| what.contains("N2 association with [2001:db8::5]:38412")));
+        assert!(run.n2.is_open(), "the first association goes on");
     }
 }

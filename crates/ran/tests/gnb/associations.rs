@@ -2,6 +2,7 @@
 
 use crate::amf::*;
 use pith_ngap::*;
+use pith_ran::Instant;
 use pith_ran::gnb::{Event, Input, Output, Settings, UeKey};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -85,6 +86,79 @@ fn a_refused_association_tries_again_after_time_to_wait() {
     pair.now = due;
     pair.input(Input::Timeout);
     assert!(matches!(pair.message(), Message::RanConfigurationUpdate(_)));
+}
+
+#[test]
+fn an_ng_setup_that_is_refused_for_a_further_association_is_repeated_after_time_to_wait() {
+    let mut pair = Pair::of(Settings { joins_by_ng_setup: true, ..settings() });
+    pair.input(Input::AssociationUp { association: 0, outbound_streams: 8 });
+    pair.give(0, ng_setup_response().encode().unwrap());
+    let cause = Cause::Misc(CauseMisc::control_processing_overload);
+    for (association, wait) in [(1, TimeToWait::v10s), (2, TimeToWait::v1s)] {
+        pair.input(Input::AssociationUp { association, outbound_streams: 8 });
+        let failure = NgSetupFailure { cause, time_to_wait: Some(wait), diagnostics: None };
+        pair.give_over(association, 0, &failure.encode().unwrap());
+    }
+    pair.sent.clear();
+    for (second, association) in [(1, 2), (10, 1)] {
+        let due = pair.gnb.next_timeout().unwrap();
+        assert_eq!(due - Instant::START, Duration::from_secs(second));
+        pair.now = due;
+        pair.input(Input::Timeout);
+        assert!(matches!(pair.message(), Message::NgSetupRequest(_)));
+        assert_eq!(pair.association, association);
+    }
+    assert_eq!(pair.gnb.next_timeout(), None);
+    pair.assert_clean();
+}
+
+/// AMF CONFIGURATION UPDATE with an endpoint.
+fn adds(address: &str) -> Vec<u8> {
+    let endpoint = CpTransportLayer { address: address.parse().unwrap(), port: None };
+    AmfConfigurationUpdate {
+        amf_name: None,
+        served_guamis: None,
+        relative_amf_capacity: None,
+        plmn_support: None,
+        tnla_to_add: Some(vec![AmfTnlaToAdd { endpoint, usage: None, weight: 9 }]),
+        tnla_to_update: None,
+        tnla_to_remove: None,
+    }
+    .encode()
+    .unwrap()
+}
+
+/// The addresses with an association, and those without, in the next message, an acknowledge.
+fn acknowledged(pair: &mut Pair) -> [Vec<String>; 2] {
+    let (_, Message::AmfConfigurationUpdateAcknowledge(answer)) = pair.sent.remove(0) else { panic!() };
+    let set_up = answer.tnla_set_up.unwrap_or_default();
+    let failed = answer.tnla_failed.unwrap_or_default();
+    let text = |endpoint: &CpTransportLayer| endpoint.address.to_string();
+    [set_up.iter().map(text).collect(), failed.iter().map(|it| text(&it.endpoint)).collect()]
+}
+
+#[test]
+fn each_amf_configuration_update_is_acknowledged_in_order() {
+    let mut pair = Pair::up();
+    pair.give(0, adds("10.0.1.5"));
+    pair.give(0, adds("10.0.2.5"));
+    pair.input(Input::AssociationDown { association: 2 });
+    assert_eq!(pair.sent, [], "the first one has no answer yet");
+    pair.input(Input::AssociationDown { association: 1 });
+    assert_eq!(acknowledged(&mut pair), [vec![], vec!["10.0.1.5".to_owned()]]);
+    assert_eq!(acknowledged(&mut pair), [vec![], vec!["10.0.2.5".to_owned()]]);
+    pair.assert_clean();
+}
+
+#[test]
+fn an_endpoint_without_an_unused_association_is_named_as_failed() {
+    let mut pair = Pair::up();
+    for association in 0..=u8::MAX {
+        pair.gnb.note_endpoint(association, SocketAddr::new([10, 1, 0, association].into(), 38412));
+    }
+    pair.give(0, adds("10.0.1.5"));
+    assert_eq!(acknowledged(&mut pair), [vec![], vec!["10.0.1.5".to_owned()]]);
+    pair.assert_clean();
 }
 
 #[test]

@@ -351,6 +351,7 @@ fn answered_dhcpv6(packet: &[u8], delegates: bool) -> Vec<u8> {
         option(1, value(1).unwrap()),
         option(2, &server),
         option(25, &association),
+        if (message[0], kind) == (1, 7) { option(14, &[]) } else { Vec::new() },
     ];
     let answer = answer.concat();
     let mut datagram = [547, 546, 8 + answer.len() as u16, 0].map(u16::to_be_bytes).concat();

@@ -39,6 +39,9 @@ section! {
         /// The network's time zone, as a POSIX TZ string such as CET-1CEST,M3.5.0,M10.5.0/3 (the last line of a file of /usr/share/zoneinfo):
         /// phones get it with the time when they register. By default they get none.
         time_zone: Option<String> = None,
+        /// Names of the network that phones can show (TS 24.501 8.2.19), such as {full: Pith Test, short: Pith}: phones get them when they
+        /// register. By default they get none, and show what the SIM card has.
+        network_name: Option<NetworkName> = None,
         /// Longest cycle of extended DRX, of 5.12 s to 10485.76 s, that UEs get if they request it (TS 23.501 5.31.7.2), such as 163s: write the
         /// whole seconds. A UE listens to paging once a cycle: for so long packets for it wait. Off by default (0s).
         edrx: Period = Period::seconds(0),
@@ -145,6 +148,17 @@ impl Gnb {
 }
 
 item! {
+    /// Names of the network.
+    NetworkName {
+        /// Full name for network, 1 to 60 characters.
+        full: String,
+        /// Short name for network; the full name by default.
+        #[serde(default)]
+        short: Option<String>,
+    }
+}
+
+item! {
     /// MICO mode.
     Mico {
         /// Periodic registration update timer of UEs in MICO mode; a UE may request a shorter one.
@@ -174,7 +188,7 @@ item! {
         #[serde(default = "emergency_arp_priority")]
         arp_priority: u8,
         /// Admit UEs without SIM card, and those whose authentication fails, for emergency services only, if the law of the country requires
-        /// it (TS 33.501 10.2.2). Their NAS messages and their traffic have no protection. Not with 'residency' shared or embedded.
+        /// it (TS 33.501 10.2.2). Their NAS messages and their traffic have no protection.
         #[serde(default)]
         unauthenticated: bool,
         /// Largest number of such UEs of the process: 1 to 65536. Anyone can register any number of them.
@@ -233,7 +247,8 @@ section! {
 section! {
     /// NAS timers of the AMF. A message is sent at most five times.
     AmfTimers {
-        /// Periodic registration update timer, sent to the UE.
+        /// Periodic registration update timer, sent to the UE: up to 31 min in minutes, up to 310 min in steps of 10 min, then of hours; rounded
+        /// up (TS 24.008 10.5.7.4a).
         t3512: Period = Period::minutes(54),
         /// Time before a rejected UE tries again, sent to the UE.
         t3502: Period = Period::minutes(12),

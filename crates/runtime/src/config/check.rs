@@ -94,6 +94,11 @@ impl Findings {
         if let Some(Err(error)) = amf.time_zone.as_deref().map(str::parse::<LocalTime>) {
             self.require(false, "amf.time_zone", error.to_string());
         }
+        if let Some(names) = &amf.network_name {
+            let is_name = |name: &String| (1..=60).contains(&name.chars().count());
+            let are_names = is_name(&names.full) && names.short.as_ref().is_none_or(is_name);
+            self.require(are_names, "amf.network_name", "a name has 1 to 60 characters");
+        }
         let levels = &amf.paging_priorities;
         let are_levels = levels.len() <= 8 && levels.iter().all(|level| (1..=15).contains(level));
         self.require(are_levels, "amf.paging_priorities", "list at most 8 ARP priority levels, each 1 to 15");
@@ -160,11 +165,6 @@ impl Findings {
         self.require(arp, path("arp_priority"), "an ARP priority level is 1 (first) to 15");
         let most = (1..=65_536).contains(&emergency.max_unauthenticated);
         self.require(most, path("max_unauthenticated"), "this must be 1 to 65536");
-        // Their documents are named by SUPI (docs/state.md).
-        let of_subscribers = matches!(config.residency(), Residency::Shared | Residency::Embedded);
-        let sentence =
-            "'residency' shared and embedded keep contexts of subscribers only: choose another residency";
-        self.require(!(emergency.unauthenticated && of_subscribers), path("unauthenticated"), sentence);
         let has_time = !emergency.t3512.0.is_zero();
         self.require(has_time, path("t3512"), "this must be longer than 0, such as 10min");
         self.emergency_numbers(&emergency.numbers);
@@ -621,10 +621,8 @@ mod tests {
             ("amf: {mico: {t3512: 0s}}", "longer than 0"),
             ("amf: {time_zone: Europe/Berlin}", "POSIX TZ string"),
             ("amf: {paging_priorities: [0]}", "1 to 15"),
-            (
-                "amf: {emergency: {dnn: internet, slice: {sst: 1}, unauthenticated: true}}\nresidency: shared",
-                "keep contexts of subscribers only",
-            ),
+            ("amf: {network_name: {full: ''}}", "1 to 60 characters"),
+            ("amf: {network_name: {full: Pith, short: ''}}", "1 to 60 characters"),
             (
                 "amf: {emergency: {dnn: internet, slice: {sst: 1}, numbers: [{number: 11a}]}}",
                 "1 to 20 digits",

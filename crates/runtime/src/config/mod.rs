@@ -30,7 +30,7 @@ mod upfs;
 
 pub use amf::{
     Amf, AmfTimers, Ciphering, Emergency, EmergencyNumber, EmergencyService, Gnb, Integrity, N2, N2Endpoint,
-    SctpMode, Security, TnlaUsage,
+    NetworkName, SctpMode, Security, TnlaUsage,
 };
 pub use check::Finding;
 pub use instances::NfSet;

@@ -3,9 +3,11 @@
 use super::access::Tokens;
 use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
-use crate::config::{Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity};
+use crate::config::{
+    Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity, NetworkName,
+};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, MicoMode, ServedPlmn};
+use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, MicoMode, NetworkNames, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
@@ -165,6 +167,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.endpoints = super::identities::n2_endpoints(config).iter().map(|it| it.address.ip()).collect();
     amf.ims_voice = config.amf.ims_voice;
     amf.local_time = config.amf.time_zone.as_deref().and_then(|text| text.parse().ok());
+    amf.network_name = config.amf.network_name.as_ref().map(network_names);
     amf.longest_edrx_cycle = config.amf.edrx.0;
     amf.mico = config
         .amf
@@ -188,6 +191,11 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.timers.handover_preparation = timers.handover_preparation.0;
     amf.timers.handover_completion = timers.handover_completion.0;
     amf
+}
+
+fn network_names(names: &NetworkName) -> NetworkNames {
+    let short = names.short.as_ref().unwrap_or(&names.full);
+    NetworkNames { full: names.full.clone(), short: short.clone() }
 }
 
 /// Each shard admits its part of the unauthenticated UEs.

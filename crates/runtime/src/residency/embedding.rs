@@ -346,7 +346,7 @@ mod tests {
             self.documents.change(
                 &mut turn,
                 (key(self.nf, 7), ProcedureName::Other),
-                Some((&ue(), &packed(self.nf, value))),
+                Some((Some(&ue()), &packed(self.nf, value))),
             );
             for (place, own) in turn {
                 self.revision += 100;

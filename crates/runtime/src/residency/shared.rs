@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  key      HMAC(secret, SUPI) -> block 10 | number 32      the same in each process of the installation
+//!           HMAC(secret, NF and id of the context)          without a SUPI: one document for each context
 //!  section  kind 4 | block 10 | number 32 | section 4       so that no two contexts have a section in common;
 //!                                                          bit 60: the section's number is 16 more
 //! ```
@@ -154,6 +155,12 @@ impl SharedDocuments {
         DocumentKey::new(DocumentKind::Ue, (name >> 32) as u16 & (BLOCKS as u16 - 1), name as u32)
     }
 
+    /// The document of a context of a UE without a SUPI (registered for emergency services): another NF of the UE need not know its PEI.
+    fn key_without_supi(&self, key: StoredKey) -> Option<DocumentKey> {
+        let name = self.secret.number(&format!("{PURPOSE} of {:x}", first_section(key)?));
+        DocumentKey::new(DocumentKind::Ue, (name >> 32) as u16 & (BLOCKS as u16 - 1), name as u32)
+    }
+
     /// Records that a context of this shard is in a document.
     pub fn note(&mut self, key: StoredKey, place: DocumentKey) {
         if self.places.insert(key, place).is_none() {
@@ -182,10 +189,11 @@ impl SharedDocuments {
         &mut self,
         turn: &mut BTreeMap<DocumentKey, OwnSections>,
         (key, procedure): (StoredKey, ProcedureName),
-        new: Option<(&Supi, &Document)>,
+        new: Option<(Option<&Supi>, &Document)>,
     ) {
         let known = self.places.get(&key).copied();
-        let Some(place) = known.or_else(|| self.key_of(new?.0)) else { return };
+        let named = |ue: Option<&Supi>| ue.map_or_else(|| self.key_without_supi(key), |ue| self.key_of(ue));
+        let Some(place) = known.or_else(|| named(new?.0)) else { return };
         let Some(first) = first_section(key) else { return };
         self.note(key, place);
         let own = turn.entry(place).or_default();

@@ -223,7 +223,8 @@ pub(in crate::amf) fn context_with_derived_key(ue: &mut UeContext) -> Option<nam
     let mut context = context_for_handover(ue, &next_hop)?;
     let seaf = context.seaf_data.as_mut()?;
     seaf.key_amf = namf::KeyAmf::of_octets(namf::KeyAmfType::Kprimeamf, *k_amf.as_bytes());
-    seaf.key_amf_h_derivation_ind = Some(true);
+    // The second one says that the UE changes its AS keys: the gNB gets the New Security Context Indicator.
+    (seaf.key_amf_h_derivation_ind, seaf.key_amf_change_ind) = (Some(true), Some(true));
     context.mm_context_list.iter_mut().for_each(|mm| mm.nas_downlink_count = Some(count));
     Some(context)
 }

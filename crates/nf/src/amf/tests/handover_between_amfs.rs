@@ -404,6 +404,7 @@ fn a_source_amf_that_derives_another_k_amf_does_not_give_its_own_away() {
     let seaf = creation.body.ue_context.seaf_data.as_ref().unwrap();
     assert_eq!(seaf.key_amf.key_type, namf::KeyAmfType::Kprimeamf);
     assert_eq!((seaf.key_amf_h_derivation_ind, seaf.key_amf.octets()), (Some(true), Some(*k_amf.as_bytes())));
+    assert_eq!(seaf.key_amf_change_ind, Some(true), "the UE changes its AS keys");
     amfs.create(*creation);
     answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
     let request: HandoverRequest = take_message!(amfs.target, OTHER_GNB, HandoverRequest);

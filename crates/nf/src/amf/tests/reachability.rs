@@ -419,6 +419,18 @@ fn an_emergency_session_ends_mico_mode_and_suspends_extended_drx() {
     assert_eq!(paged(&mut world).nr_edrx, None);
 }
 
+/// The IE has no 54 minutes: the UE gets 60, and the AMF expects its update then.
+#[test]
+fn the_mobile_reachable_timer_is_longer_than_the_t3512_that_the_ue_got() {
+    let mut world = World::new();
+    let mut phone = Phone::default();
+    let granted = registers(&mut world, &mut phone, |_| {}).t3512.and_then(GprsTimer3::duration).unwrap();
+    assert_eq!(granted, HOUR);
+    phone.release(&mut world);
+    let until = world.timers.iter().find(|(key, _)| key.timer == Timer::MobileReachable).unwrap();
+    assert_eq!(*until.1 - world.now, granted + 240 * SECOND);
+}
+
 /// An SMF has data of that ARP priority level.
 fn data_of(world: &mut World, level: u8) {
     let mut request = transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup")));

@@ -79,7 +79,7 @@ impl Admission {
     }
 }
 
-/// Interface management procedures that a gNB may start at once: each makes work for all shards. A gNB starts a few when it begins,
+/// Interface management procedures that a gNB may start at once, over all its associations: each makes work for all shards. A gNB starts a few when it begins,
 /// and then one when its configuration changes.
 const PROCEDURES: u32 = 32;
 /// Time after which it may start another one.
@@ -314,9 +314,25 @@ impl N2Gateway {
         }
     }
 
-    /// Counts an interface management procedure that a gNB starts. `false`: it has started too many.
+    /// Counts an interface management procedure that a gNB starts, over whichever of its associations. `false`: it has started too many.
     pub(super) fn count_procedure(&mut self, tnla: Tnla) -> bool {
         let now = self.admission.now;
-        self.associations.get_mut(&tnla).is_some_and(|association| association.procedures.take(now))
+        let Some(association) = self.associations.get_mut(&tnla) else { return false };
+        let of_gnb = association.gnb.and_then(|gnb| self.interfaces.get_mut(&gnb));
+        of_gnb.map_or(&mut association.procedures, |interface| &mut interface.procedures).take(now)
+    }
+
+    /// The procedures that a gNB may start after the NG Setup that it has requested over an association: those of its former interface,
+    /// of which that NG Setup is one.
+    pub(super) fn take_allowance(&mut self, tnla: Tnla, known: Option<GnbHandle>) -> Allowance {
+        let now = self.admission.now;
+        if let Some(known) = known.filter(|known| self.gnb_of(tnla) != Some(*known))
+            && let Some(former) = self.interfaces.get_mut(&known)
+        {
+            former.procedures.take(now);
+            return former.procedures.clone();
+        }
+        let own = self.associations.get(&tnla).map(|association| association.procedures.clone());
+        own.unwrap_or_else(|| Allowance::full(PROCEDURES, PROCEDURE_INTERVAL, now))
     }
 }

@@ -127,7 +127,7 @@ impl N2Gateway {
         self.elsewhere.waiting = others.into();
         for Waiting { gnb, binding, pdu, .. } in ready {
             self.elsewhere.octets -= pdu.len();
-            self.route(gnb, binding, &pdu);
+            self.route_held(gnb, binding, &pdu);
         }
     }
 

@@ -90,10 +90,19 @@ impl AmfChange {
         *self == Self::default()
     }
 
-    /// Later data take the place of earlier ones.
+    /// Later data take the place of earlier ones. The gNB has got neither: it does not know an endpoint that was to be added, and still has
+    /// one that was to be removed.
     fn extend(&mut self, later: Self) {
+        use EndpointChange::{Add, Remove, Update};
         self.capacity = later.capacity.or(self.capacity);
-        self.endpoints.extend(later.endpoints);
+        for (address, change) in later.endpoints {
+            let change = match (self.endpoints.get(&address), change) {
+                (Some(Add(..)), Update(usage, weight)) => Add(usage, weight),
+                (Some(Remove), Add(usage, weight)) => Update(usage, weight),
+                _ => change,
+            };
+            self.endpoints.insert(address, change);
+        }
     }
 }
 

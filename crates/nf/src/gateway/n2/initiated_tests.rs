@@ -98,6 +98,36 @@ fn all_gnbs_learn_of_another_capacity() {
 }
 
 #[test]
+fn an_endpoint_that_is_to_be_added_is_added_with_its_last_weight() {
+    let local: std::net::SocketAddr = "10.0.1.5:38412".parse().unwrap();
+    let mut gateway = set_up();
+    let usage = TnlAssociationUsage::both;
+    gateway.config.endpoints.push(TnlEndpoint { address: local, usage, weight: None });
+    order(&mut gateway, N2Effect::Capacity(10));
+    // They wait for the answer to the update of the capacity.
+    let endpoint = |weight| N2Effect::Endpoint { address: local.ip(), weight };
+    for weight in [Some(5), Some(7)] {
+        assert_eq!(sent(order(&mut gateway, endpoint(weight))), []);
+    }
+    let acknowledge =
+        || AmfConfigurationUpdateAcknowledge { tnla_set_up: None, tnla_failed: None, diagnostics: None };
+    let next = sent(receive(&mut gateway, acknowledge().encode().unwrap()));
+    let [(GNB, Message::AmfConfigurationUpdate(update))] = &next[..] else { panic!("{next:?}") };
+    let added = update.tnla_to_add.as_deref().unwrap_or_default();
+    assert_eq!(added.iter().map(|it| it.weight).collect::<Vec<_>>(), [7]);
+    assert_eq!(update.tnla_to_update, None);
+    // It is removed and added again before the gNB gets either.
+    for weight in [None, Some(9)] {
+        assert_eq!(sent(order(&mut gateway, endpoint(weight))), []);
+    }
+    let next = sent(receive(&mut gateway, acknowledge().encode().unwrap()));
+    let [(GNB, Message::AmfConfigurationUpdate(update))] = &next[..] else { panic!("{next:?}") };
+    assert_eq!((&update.tnla_to_add, &update.tnla_to_remove), (&None, &None));
+    let updated = update.tnla_to_update.as_deref().unwrap_or_default();
+    assert_eq!(updated.iter().map(|it| it.weight).collect::<Vec<_>>(), [Some(9)]);
+}
+
+#[test]
 fn a_refused_update_is_repeated_after_time_to_wait() {
     let mut gateway = set_up();
     order(&mut gateway, N2Effect::Capacity(10));

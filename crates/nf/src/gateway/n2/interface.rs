@@ -104,6 +104,8 @@ impl N2Gateway {
 
     /// NG Setup erases what the AMF has of the gNB, and of the one that the association belonged to (TS 38.413 8.7.1.1).
     fn begin_interface(&mut self, tnla: Tnla, known: Option<GnbHandle>, info: &Arc<GnbInfo>) -> GnbHandle {
+        // A gNB that begins again over new associations gets no more procedures by that.
+        let procedures = self.take_allowance(tnla, known);
         if let Some(known) = known {
             self.supersede(tnla, known);
         }
@@ -118,7 +120,8 @@ impl N2Gateway {
             self.reset_all(gnb);
         } else {
             let ran_ids = RanIds::default();
-            let interface = NgInterface { info: Arc::clone(info), associations: Vec::new(), ran_ids };
+            let associations = Vec::new();
+            let interface = NgInterface { info: Arc::clone(info), associations, ran_ids, procedures };
             self.interfaces.insert(gnb, interface);
             self.by_global_id.insert(info.global_id.clone(), gnb);
             self.join(tnla, gnb, false);
@@ -161,12 +164,8 @@ impl N2Gateway {
                 let name = self.name(tnla);
                 self.warn(tnla, || format!("RAN Configuration Update of gNB {name} refused: {why}"));
                 self.extend_half_open(tnla);
-                let is_early = matches!(cause, Cause::Protocol(_));
-                return self.refuse_update(
-                    tnla,
-                    cause,
-                    if is_early { JOIN_AGAIN_AFTER } else { RETRY_AFTER },
-                );
+                let again = if self.is_early(tnla, &update) { JOIN_AGAIN_AFTER } else { RETRY_AFTER };
+                return self.refuse_update(tnla, cause, again);
             }
         };
         let Some(old) = self.interfaces.get(&gnb).map(|interface| Arc::clone(&interface.info)) else {
@@ -196,6 +195,12 @@ impl N2Gateway {
         }
         self.answer(tnla, RanConfigurationUpdateAcknowledge { diagnostics: None }.encode());
         self.remove_associations(gnb, update.tnla_to_remove.as_deref().unwrap_or_default());
+    }
+
+    /// Whether the association may join after the NG Setup of its gNB, whose request may still be in transit over another one.
+    fn is_early(&self, tnla: Tnla, update: &RanConfigurationUpdate) -> bool {
+        let is_unknown = |id: &GlobalRanNodeId| !self.by_global_id.contains_key(&id.to_string());
+        self.gnb_of(tnla).is_none() && update.global_ran_node_id.as_ref().is_some_and(is_unknown)
     }
 
     /// The gNB whose data RAN CONFIGURATION UPDATE changes: that of the association, or the one that it joins.

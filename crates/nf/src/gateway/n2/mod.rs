@@ -150,9 +150,9 @@ struct Association {
     gnb: Option<GnbHandle>,
     /// The gNB has set up another association since, and has sent nothing over this one: it may be broken.
     is_doubtful: bool,
-    /// It is being shut down: messages without a binding take another one, if there is one.
+    /// It is being shut down: messages take another one, if there is one.
     is_leaving: bool,
-    /// Interface management procedures that the gNB may still start, and since when.
+    /// Interface management procedures that it may still start before it belongs to a gNB.
     procedures: Allowance,
 }
 
@@ -284,27 +284,30 @@ impl N2Gateway {
                 | procedure::UPLINK_RAN_CONFIGURATION_TRANSFER,
                 _,
             ) => self.interface_management(tnla, pdu),
-            (_, Some(gnb)) => self.route(gnb, TnlaBinding { tnla: Some(tnla), stream }, pdu),
+            (_, Some(gnb)) => self.route(gnb, TnlaBinding { tnla: Some(tnla), stream }, (&peeked, pdu)),
         }
     }
 
-    /// Routes a message of a UE. The association that it arrived on may have ended while it was held.
-    fn route(&mut self, gnb: GnbHandle, binding: TnlaBinding, pdu: &Bytes) {
-        let Some(peeked) = peek(pdu) else { return };
-        if !self.interfaces.contains_key(&gnb) {
-            return;
+    /// Routes a message of a UE that was held. The association that it arrived on may have ended meanwhile.
+    fn route_held(&mut self, gnb: GnbHandle, binding: TnlaBinding, pdu: &Bytes) {
+        if let Some(peeked) = peek(pdu).filter(|_| self.interfaces.contains_key(&gnb)) {
+            self.route(gnb, binding, (&peeked, pdu));
         }
+    }
+
+    /// Routes a message of a UE.
+    fn route(&mut self, gnb: GnbHandle, binding: TnlaBinding, (peeked, pdu): (&Peek<'_>, &Bytes)) {
         if (peeked.procedure_code, peeked.class) != (procedure::INITIAL_UE_MESSAGE, Class::Initiating) {
-            return self.ue_associated(gnb, binding, &peeked, pdu);
+            return self.ue_associated(gnb, binding, peeked, pdu);
         }
-        let block = self.temporary_identity(&peeked).map(|s_tmsi| s_tmsi.tmsi.block());
+        let block = self.temporary_identity(peeked).map(|s_tmsi| s_tmsi.tmsi.block());
         if block.is_some_and(|block| self.hold(block, gnb, binding, pdu)) {
             return;
         }
         if block.is_some_and(|block| self.wait_for_owner(block, gnb, binding, pdu)) {
             return;
         }
-        self.begin_connection(gnb, binding, pdu, &peeked);
+        self.begin_connection(gnb, binding, pdu, peeked);
     }
 
     /// A message with an AMF-UE-NGAP-ID is routed to the shard that owns the id's block.

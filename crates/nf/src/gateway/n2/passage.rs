@@ -92,7 +92,7 @@ impl N2Gateway {
 
     fn route_again(&mut self, waiting: VecDeque<(GnbHandle, TnlaBinding, Bytes)>) {
         for (gnb, binding, pdu) in waiting {
-            self.route(gnb, binding, &pdu);
+            self.route_held(gnb, binding, &pdu);
         }
     }
 

@@ -17,7 +17,7 @@
 //! something over the earlier one, this one is in doubt: downlink messages take another.
 
 use super::{N2Gateway, N2GatewayEffect, NON_UE_STREAM, RanIds};
-use crate::kit::{GnbHandle, GnbInfo, Tnla, TnlaBinding};
+use crate::kit::{Allowance, GnbHandle, GnbInfo, Tnla, TnlaBinding};
 use bytes::Bytes;
 use pith_ngap::{CpTransportLayer, RanTnlAssociation, TnlAssociationUsage};
 use std::net::SocketAddr;
@@ -47,6 +47,8 @@ pub(super) struct NgInterface {
     pub associations: Vec<Tnla>,
     /// The shard of the connection of each RAN-UE-NGAP-ID.
     pub ran_ids: RanIds,
+    /// Interface management procedures that the gNB may still start, over all its associations.
+    pub procedures: Allowance,
 }
 
 impl N2Gateway {
@@ -73,16 +75,18 @@ impl N2Gateway {
         }
     }
 
-    /// The association for a downlink message: that of the binding, if it exists, else one that may be used for such messages. UEs of an
+    /// The association for a downlink message: that of the binding, if it exists and is not being shut down, else one that may be used for such messages. UEs of an
     /// association that has ended are divided between the others in proportion to their weights; each UE has its own stream.
     pub(super) fn association_of(&self, gnb: GnbHandle, binding: TnlaBinding) -> Option<Tnla> {
         let all = self.associations_of(gnb);
         let in_doubt = |tnla: &Tnla| self.associations.get(tnla).is_none_or(|it| it.is_doubtful);
-        if let Some(tnla) = binding.tnla.filter(|tnla| all.contains(tnla) && !in_doubt(tnla)) {
+        let leaves = |tnla: &Tnla| self.associations.get(tnla).is_none_or(|it| it.is_leaving);
+        // While an association is shut down, SCTP accepts nothing new for it (RFC 9260 9.2).
+        let is_usable = |tnla: &Tnla| all.contains(tnla) && !in_doubt(tnla) && !leaves(tnla);
+        if let Some(tnla) = binding.tnla.filter(is_usable) {
             return Some(tnla);
         }
         let is_of_ue = binding.stream != NON_UE_STREAM || binding.tnla.is_some();
-        let leaves = |tnla: &Tnla| self.associations.get(tnla).is_none_or(|it| it.is_leaving);
         let is_fit = |tnla: &&Tnla| {
             self.endpoint_of(**tnla)
                 .is_none_or(|it| permits(it.usage, is_of_ue) && it.weight.is_some_and(|weight| weight > 0))

@@ -133,6 +133,56 @@ fn ng_setup_again_over_one_of_several_associations_begins_the_interface_again() 
     assert_eq!(gateway.associations_of(GNB), [tnla(SECOND)]);
 }
 
+/// SCTP accepts nothing new for an association that is shut down.
+#[test]
+fn messages_of_a_ue_take_no_association_that_is_shut_down() {
+    let mut gateway = joined();
+    assert_eq!(taken(&mut gateway, bound(SECOND)), Some(tnla(SECOND)));
+    let named = RanTnlAssociation {
+        ran: CpTransportLayer { address: "10.0.0.2".parse().unwrap(), port: Some(38413) },
+        amf: None,
+    };
+    let effects = receive(&mut gateway, update(1, &[named]));
+    assert!(effects.contains(&N2GatewayEffect::ShutDown { tnla: tnla(SECOND) }), "{effects:?}");
+    assert_eq!(taken(&mut gateway, bound(SECOND)), Some(tnla(GNB)));
+}
+
+#[test]
+fn the_limit_of_procedures_is_that_of_all_associations_of_a_gnb() {
+    let mut gateway = joined();
+    let is_answered = |effects: &[N2GatewayEffect]| {
+        matches!(answer(effects), Message::RanConfigurationUpdateAcknowledge(_))
+    };
+    let answered = (0..64).filter(|at| {
+        let over = if at % 2 == 0 { GNB } else { SECOND };
+        is_answered(&receive_from(&mut gateway, over, update(1, &[])))
+    });
+    let answered = answered.count();
+    assert!((20..=32).contains(&answered), "{answered}");
+    // A third one, and one that begins the interface again.
+    up_at(&mut gateway, THIRD, "10.0.0.2:38414", "10.0.0.5:38412");
+    receive_from(&mut gateway, THIRD, update(1, &[]));
+    let overload = Cause::Misc(CauseMisc::control_processing_overload);
+    assert_eq!(refused(&receive_from(&mut gateway, THIRD, update(1, &[]))).0, overload);
+    let fourth = GnbHandle(22);
+    up_at(&mut gateway, fourth, "10.0.0.2:38415", "10.0.0.5:38412");
+    receive_from(&mut gateway, fourth, setup_request("999/70", 1, 1));
+    assert_eq!(refused(&receive_from(&mut gateway, fourth, update(1, &[]))).0, overload);
+}
+
+/// The cause is the same, and waiting does not help.
+#[test]
+fn an_update_for_another_gnb_is_not_repeated_as_soon_as_an_early_one() {
+    let mut gateway = joined();
+    set_up_other(&mut gateway);
+    let (cause, wait) = refused(&receive(&mut gateway, update(2, &[])));
+    assert_eq!(cause, Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state));
+    assert_eq!(wait, Some(TimeToWait::v10s));
+    up_at(&mut gateway, THIRD, "10.0.0.2:38414", "10.0.0.5:38412");
+    let (_, wait) = refused(&receive_from(&mut gateway, THIRD, update(9, &[])));
+    assert_eq!(wait, Some(TimeToWait::v1s));
+}
+
 #[test]
 fn a_gnb_joins_after_ng_setup_only() {
     let mut gateway = gateway();

@@ -4,9 +4,10 @@
 //! | step | from |
 //! |---|---|
 //! | UpdateSMContext, `presenceInLadn` OUT_OF_AREA: what else it has is processed; an activation is refused | AMF |
-//! | PDU SESSION RELEASE COMMAND with #46, or, without a user plane, SMContextStatusNotify: the UE learns it from the PDU session status | |
+//! | PDU SESSION RELEASE COMMAND with #46, for which the UE is not paged (TS 23.502 4.3.4.2 step 3b) | |
+//! | the UE is in CM-IDLE: SMContextStatusNotify; the UE learns it from the PDU session status | AMF |
 
-use super::{Established, State, release};
+use super::{State, release};
 use crate::kit::{Level, PendingReply};
 use crate::smf::context::SmContext;
 use crate::smf::env::Env;
@@ -45,10 +46,5 @@ fn left(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     }
     session
         .log(env, Level::Info, || format!("the UE has left the service area of '{}': released", session.dnn));
-    match state {
-        State::Established(Established { user_plane }) if user_plane.gnb.is_none() => {
-            release::end_and_notify_amf(user_plane.into(), session, env)
-        }
-        state => release::release_when_established(state, session, GsmCause::OutOfLadnServiceArea),
-    }
+    release::release_when_established(state, session, GsmCause::OutOfLadnServiceArea)
 }

@@ -31,7 +31,7 @@ use super::{consumer, update};
 use crate::kit::{Level, N4Error};
 pub(super) use establishment::AwaitingResourceSetup;
 use pith_pfcp::Message;
-use pith_sbi::Reply;
+use pith_sbi::{Reply, Response};
 pub(super) use state::{Established, Phase, State};
 
 /// Handles the reply to one of the session's calls.
@@ -47,6 +47,17 @@ pub(super) fn on_reply(
         return subscription_change::on_reply(state, session, env, reply);
     }
     if state.call() != Some(call) {
+        if let S::AwaitingReleaseComplete(state) = state {
+            let next = state.on_answer(session, env, &reply);
+            consumer::delete_created_resource(reply, env.out);
+            return next;
+        }
+        if call.reports_to_pcf()
+            && let Ok(Response::SmPolicyDecision(decision)) = &reply
+        {
+            modification::apply_answer(&state, session, env, decision);
+            return state;
+        }
         if let Err(problem) = &reply {
             session.log(env, Level::Debug, || format!("a call whose answer is not needed failed: {problem}"));
             refused_transfer::on_refusal(&state, session, env, call, problem);

@@ -129,6 +129,21 @@ pub(in crate::smf) fn apply_rules(
     apply_rq_timer(state, session, decision);
 }
 
+/// The PCF's decision in its answer to a report.
+pub(super) fn apply_answer(
+    state: &State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    decision: &SmPolicyDecision,
+) {
+    subscription_change::apply_deferred(session);
+    let mut qos = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
+    apply_rules(state, session, env, decision, &qos);
+    authorise(&mut qos, decision);
+    let flows = session.flows.latest().clone();
+    apply_decision(state, session, qos, flows);
+}
+
 /// Another RQ timer is for the UE, if it may have got the former one: it gets it with the next command (TS 24.501 6.3.2.2).
 fn apply_rq_timer(state: &State, session: &mut SmContext, decision: &SmPolicyDecision) {
     if !session.reflective.is_supported {

@@ -3,6 +3,7 @@
 //! ```text
 //!  UE ─> PDU SESSION RELEASE REQUEST    UPF sessions deleted; command and N2 information in the answer to the AMF
 //!  UDM, PCF ─> end of the session       UPF sessions deleted; command and N2 information in an N1N2MessageTransfer
+//!  UE outside of the LADN               the same, with #46; an idle UE is not paged: AMF notified, Over
 //!  restart, address in no pool          the same, with #39 'reactivation requested'
 //!  UPF lost, or refuses the session     the same, if the gNB has the session's resources
 //!        AwaitingReleaseComplete        <─ UE     T3592, up to 4 retransmissions of the command
@@ -23,9 +24,9 @@ use crate::smf::update::{answer_n1, answer_update};
 use crate::smf::{consumer, n1, n2};
 use pith_nas::GsmCause;
 use pith_pfcp::Message;
-use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::namf_communication::{N1N2MessageTransferCause, NgapIeType};
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData};
-use pith_sbi::{Cause, Problem};
+use pith_sbi::{Cause, Problem, Reply, Response};
 use pith_types::Seid;
 
 /// The UE has not yet answered a PDU SESSION RELEASE COMMAND.
@@ -88,10 +89,6 @@ pub(in crate::smf) fn release_when_established(
 /// Starts the release that UDM or PCF requested: sends the commands to UE and gNB (TS 24.501 6.3.3.2).
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     match session.pending.release.take() {
-        // The UE is not paged for it: it learns it from the PDU session status.
-        Some(GsmCause::OutOfLadnServiceArea) if established.user_plane.gnb.is_none() => {
-            end_and_notify_amf(established.user_plane.into(), session, env)
-        }
         Some(cause) => command(established.into(), session, env, cause),
         None => established.into(),
     }
@@ -136,8 +133,7 @@ fn command_with(
     if let Some(reply) = held.reply.take() {
         reply.refuse(Problem::new(Cause::PeerNotResponding), env.out);
     }
-    let transfer = consumer::transfer(session, Some(next.command(session)), n2);
-    consumer::notify_amf(session, env, transfer);
+    next.send_command(session, env, n2);
     next.begin(session, env)
 }
 
@@ -175,17 +171,58 @@ impl AwaitingReleaseComplete {
         if self.retransmissions >= env.config.retransmissions {
             return end_and_notify_amf(Held::default(), session, env);
         }
-        let transfer = consumer::transfer(session, Some(self.command(session)), None);
-        consumer::notify_amf(session, env, transfer);
+        self.send_command(session, env, None);
         session.start(env, SessionTimer::T3592, env.config.t3592);
         State::AwaitingReleaseComplete(Self { retransmissions: self.retransmissions + 1, ..self })
     }
 
     /// The SMF was restarted. The UE may have released the session, or did not get the command.
     pub(in crate::smf) fn resume(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
-        let transfer = consumer::transfer(session, Some(self.command(session)), None);
-        consumer::notify_amf(session, env, transfer);
+        self.send_command(session, env, None);
         self.begin(session, env)
+    }
+
+    /// Sends the command by the AMF.
+    fn send_command(&self, session: &mut SmContext, env: &mut Env<'_>, n2: Option<(NgapIeType, Vec<u8>)>) {
+        let mut transfer = consumer::transfer(session, Some(self.command(session)), n2);
+        if self.skips_idle() {
+            transfer.body.skip_ind = Some(true);
+            // Its answer says that the UE is in CM-IDLE.
+            consumer::call_amf(session, env, transfer);
+        } else {
+            consumer::notify_amf(session, env, transfer);
+        }
+    }
+
+    /// Whether the UE is not paged for the command: it learns the release from the PDU session status (TS 23.502 4.3.4.2 step 3b).
+    fn skips_idle(&self) -> bool {
+        self.cause == GsmCause::OutOfLadnServiceArea
+    }
+
+    /// The AMF has answered a command for which the UE is not paged. One that it refuses for a registration or handover is sent again after
+    /// the guard time.
+    pub(in crate::smf) fn on_answer(
+        self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        reply: &Reply,
+    ) -> State {
+        let not_transferred = N1N2MessageTransferCause::N1MsgNotTransferred;
+        let is_idle = match reply {
+            Ok(Response::N1N2MessageTransferInitiated(answer)) => answer.cause == not_transferred,
+            Ok(_) => false,
+            Err(problem) => problem.is(&Cause::UeInCmIdleState),
+        };
+        if is_idle && self.skips_idle() {
+            return end_and_notify_amf(Held::default(), session, env);
+        }
+        let causes = [Cause::TemporaryRejectHandoverOngoing, Cause::TemporaryRejectRegistrationOngoing];
+        let problem = reply.as_ref().err();
+        let is_refused = problem.is_some_and(|problem| causes.iter().any(|cause| problem.is(cause)));
+        if is_refused && self.skips_idle() {
+            session.start(env, SessionTimer::T3592, env.config.guard.min(env.config.t3592));
+        }
+        State::AwaitingReleaseComplete(self)
     }
 
     fn command(&self, session: &SmContext) -> Vec<u8> {

@@ -2,12 +2,14 @@
 
 use super::handover::TARGET;
 use super::world::*;
+use crate::kit::Timer;
 use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_nas::{GsmBody, GsmCause};
 use pith_ngap::transfer::PathSwitchRequestTransfer;
 use pith_sbi::common::PresenceState;
+use pith_sbi::namf_communication::{N1N2MessageTransferCause, N1N2MessageTransferRspData};
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
-use pith_sbi::{Cause, Response};
+use pith_sbi::{Cause, Operation, Response};
 
 /// The data network is available in some tracking areas.
 fn world() -> World {
@@ -53,15 +55,68 @@ fn a_ue_that_leaves_the_service_area_loses_its_session() {
     world.is_quiet();
 }
 
+/// The AMF's answer for a UE in CM-IDLE.
+fn is_idle(world: &mut World) {
+    let answer = N1N2MessageTransferRspData::new(N1N2MessageTransferCause::N1MsgNotTransferred);
+    let answer = Ok(Response::N1N2MessageTransferInitiated(Box::new(answer)));
+    world.script.insert(Operation::N1N2MessageTransfer, Some(answer));
+}
+
+/// The command of the last message to the AMF, for which an idle UE is not paged.
+fn is_told_unless_idle(world: &World) {
+    let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::OutOfLadnServiceArea);
+    assert_eq!(world.transfers.last().unwrap().skip_ind, Some(true));
+}
+
 #[test]
-fn a_session_without_a_user_plane_ends_without_a_message_to_the_ue() {
+fn a_session_of_an_idle_ue_ends_without_a_message_to_the_ue() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    world.deactivate();
+    is_idle(&mut world);
+    reports(&mut world, PresenceState::OutOfArea);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("amf <- N1N2MessageTransfer\namf <- SmContextStatusNotify"), "{ladder}");
+    is_told_unless_idle(&world);
+    world.is_quiet();
+}
+
+/// A restart has deactivated the user plane of a UE that is connected.
+#[test]
+fn a_connected_ue_without_a_user_plane_gets_the_release() {
     let mut world = world();
     requests(&mut world, Some(PresenceState::InArea));
     world.gnb_answers();
     world.deactivate();
     reports(&mut world, PresenceState::OutOfArea);
     let ladder = world.take_ladder();
-    assert!(ladder.contains("amf <- SmContextStatusNotify") && !ladder.contains("N1N2"), "{ladder}");
+    assert!(!ladder.contains("amf <- SmContextStatusNotify"), "{ladder}");
+    is_told_unless_idle(&world);
+    assert!(world.transfers.last().unwrap().n2_info_container.is_none(), "the gNB has no resources");
+    // It becomes idle meanwhile.
+    is_idle(&mut world);
+    world.expire(Timer::T3592);
+    is_told_unless_idle(&world);
+    assert!(world.take_ladder().contains("amf <- SmContextStatusNotify"));
+    world.is_quiet();
+}
+
+/// The AMF accepts no message during a registration.
+#[test]
+fn a_release_that_the_amf_refuses_for_a_registration_is_sent_again() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    world.deactivate();
+    world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::TemporaryRejectRegistrationOngoing));
+    reports(&mut world, PresenceState::OutOfArea);
+    world.script.clear();
+    let sent = world.transfers.len();
+    world.expire(Timer::T3592);
+    assert_eq!(world.transfers.len(), sent + 1);
+    world.uplink(PduSessionReleaseComplete::new());
     world.is_quiet();
 }
 
@@ -72,6 +127,7 @@ fn a_deactivation_outside_the_service_area_reaches_the_upf() {
     requests(&mut world, Some(PresenceState::InArea));
     world.gnb_answers();
     world.take_ladder();
+    is_idle(&mut world);
     world.update(|data| {
         data.presence_in_ladn = Some(PresenceState::OutOfArea);
         data.up_cnx_state = Some(UpCnxState::Deactivated);
@@ -79,7 +135,7 @@ fn a_deactivation_outside_the_service_area_reaches_the_upf() {
     let ladder = world.take_ladder();
     let (buffers, ends) = ladder.split_once("amf <- 200").expect("the AMF gets its answer");
     assert!(buffers.contains("upf <- SessionModificationRequest"), "{ladder}");
-    assert!(ends.contains("amf <- SmContextStatusNotify") && !ends.contains("N1N2"), "{ladder}");
+    assert!(ends.contains("amf <- SmContextStatusNotify"), "{ladder}");
     world.is_quiet();
 }
 
@@ -110,6 +166,7 @@ fn an_activation_outside_the_service_area_is_refused() {
     world.gnb_answers();
     world.deactivate();
     world.take_ladder();
+    is_idle(&mut world);
     world.update(|data| {
         data.presence_in_ladn = Some(PresenceState::OutOfArea);
         data.up_cnx_state = Some(UpCnxState::Activating);
@@ -126,12 +183,14 @@ fn a_ue_that_becomes_idle_before_its_release_is_not_paged_for_it() {
     requests(&mut world, Some(PresenceState::InArea));
     world.gnb_answers();
     world.upf = None;
+    is_idle(&mut world);
     world.deactivate();
     reports(&mut world, PresenceState::OutOfArea);
     world.take_ladder();
     world.upf_answers_late();
     let ladder = world.take_ladder();
-    assert!(ladder.contains("amf <- SmContextStatusNotify") && !ladder.contains("N1N2"), "{ladder}");
+    assert!(ladder.contains("amf <- SmContextStatusNotify"), "{ladder}");
+    is_told_unless_idle(&world);
 }
 
 /// The gNB has not answered yet: the session is released when it has.

@@ -290,6 +290,20 @@ fn a_ue_revokes_its_support() {
 }
 
 #[test]
+fn the_pcfs_answer_to_a_revocation_is_applied() {
+    let mut world = awaiting_complete();
+    gnb_modifies(&mut world, &[2], &[]);
+    complete(&mut world);
+    let mut decision = SmPolicyDecision::default();
+    remove("game")(&mut decision);
+    let answer = Ok(Response::SmPolicyDecision(Box::new(decision)));
+    world.script.insert(Operation::UpdateSmPolicy, Some(answer));
+    world.uplink_with(7, revocation(|_| {}));
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    assert_eq!(session.flows.latest().rules().count(), 0);
+}
+
+#[test]
 fn a_revocation_with_other_requests_is_rejected() {
     for (supports, request) in [
         (true, revocation(|request| request.gsm_capability = Some(GsmCapability(vec![1])))),

@@ -17,6 +17,7 @@ use pith_pfcp::message::SessionModificationResponse;
 use pith_sbi::{ApiRoot, Scheme};
 use pith_types::{BlockOwner, InstanceId, OwnerMap, ShardId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -28,9 +29,13 @@ const SECTIONS: &[Section] = &[VALUE];
 /// Contexts from that number on are in use at gNBs.
 const IN_USE: u32 = 1_000_000;
 
+/// Contexts of these numbers are of UEs without a SUPI.
+const WITHOUT_SUPI: Range<u32> = 900..1000;
+
 /// Each hundred numbers are of one UE, in all blocks.
-fn ue_of(id: ContextId) -> Supi {
-    Supi::from_imsi(&format!("99970{:010}", id.number / 100)).unwrap()
+fn ue_of(id: ContextId) -> Option<Supi> {
+    let imsi = format!("99970{:010}", id.number / 100);
+    (!WITHOUT_SUPI.contains(&id.number)).then(|| Supi::from_imsi(&imsi).unwrap())
 }
 
 /// Contexts by their ids as numbers. A timer changes the context of its owner; `LostSessions` ends it, and `Expiry` must be stored at once.
@@ -86,7 +91,7 @@ impl NetworkFunction for Numbers {
                     if id.number >= IN_USE {
                         sink.restore_first();
                     }
-                    sink.write(stored, Some(&ue_of(id)), &writer.finish().unwrap());
+                    sink.write(stored, ue_of(id).as_ref(), &writer.finish().unwrap());
                     self.tracker.note_stored(id, 0);
                 }
                 None if self.tracker.note_deleted(id) => sink.delete(stored),
@@ -710,6 +715,36 @@ fn contexts_of_a_ue_have_one_document_which_a_transaction_reads_once() {
             next.values.lock().unwrap().get(&owner).copied()
         };
         assert_eq!([101, 102, 103].map(value), [20, 10, 20].map(|millis: u64| Some(millis * 1000)));
+    }
+}
+
+#[test]
+fn a_ue_without_a_supi_has_a_document_for_each_context() {
+    for form in FORMS {
+        let documents = MemoryStore::default();
+        let mut run = shared(&documents, form, BlockId::all().collect());
+        for owner in [901, 902] {
+            run.deliver(10, owner, Timer::T3513);
+        }
+        run.end_turn(10);
+        assert_eq!(in_documents(&documents), [vec![901], vec![902]]);
+        assert!(run.numbers().is_empty(), "no copies");
+        // The process is killed.
+        let mut run = shared(&documents, form, BlockId::all().collect());
+        run.deliver(11, 901, Timer::T3513);
+        run.end_turn(11);
+        run.end_turn(12);
+        let next = shared(&documents, form, BlockId::all().collect());
+        assert_eq!(
+            [901, 902].map(|owner| next.values.lock().unwrap().get(&owner).copied()),
+            [Some(1), Some(0)]
+        );
+        drop(next);
+        for owner in [901, 902] {
+            run.input(20, owner, Timer::LostSessions);
+            run.end_turn(21);
+        }
+        assert_eq!(in_documents(&documents), Vec::<Vec<u64>>::new());
     }
 }
 

@@ -110,7 +110,7 @@ impl<'a> Turn<'a> {
 
 impl DocumentSink for Turn<'_> {
     fn write(&mut self, key: StoredKey, ue: Option<&Supi>, document: &Document) {
-        if let (Some(shared), Some(ue)) = (&mut self.store.shared, ue) {
+        if let Some(shared) = self.store.shared.as_mut().filter(|_| is_of_ue(key.nf)) {
             return shared.change(&mut self.documents, (key, self.procedure), Some((ue, document)));
         }
         let deadline = std::mem::take(&mut self.is_first).then_some(on_demand::FIRST);
