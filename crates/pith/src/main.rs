@@ -62,7 +62,7 @@ fn run(cli: &Cli) -> Result<()> {
     match &cli.command {
         Command::Up(command) => up::up(command, cli),
         Command::Nf(command) => up::nf(command, cli),
-        Command::Config(command) => config::run(command),
+        Command::Config(command) => config::run(command, &cli.set),
         Command::Api(ApiCommand::Token(command)) => access::tokens(command, cli),
         Command::Audit(AuditCommand::List { limit, denied }) => access::audit(*limit, *denied, cli),
         Command::Key(command) => key::run(command, cli.json),

@@ -106,7 +106,7 @@ fn leaving(tun: &str, pool: UePool) -> String {
 /// its packets translated with a UE's address as source.
 ///
 /// Hosts of other networks reach UEs by the connections that the UEs began (RFC 4787 REQ-8), also if they know a UE's own
-/// address; and by port forwardings of the host and `allow down` of the network's firewall.
+/// address; and by port forwardings of the host and `allow down` of the network's firewall. A UE answers those with its own address.
 fn chains(config: &DatapathConfig, rules: &str, pools: &[UePool]) -> String {
     let tun = &config.tun;
     let from: Vec<_> = pools.iter().map(|pool| leaving(tun, *pool)).collect();
@@ -120,7 +120,8 @@ fn chains(config: &DatapathConfig, rules: &str, pools: &[UePool]) -> String {
     let unsolicited: String = pools.iter().map(to).collect();
     format!(
         "\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n\
-         \tchain untranslated {{\n\t\ttype filter hook postrouting priority 101;\n{untranslated}\t}}\n\
+         \tchain untranslated {{\n\t\ttype filter hook postrouting priority 101;\n\
+         \t\tct state established ct direction reply accept\n{untranslated}\t}}\n\
          \tchain forged {{\n\t\ttype filter hook forward priority 0;\n{forged}\t}}\n\
          \tchain unsolicited {{\n\t\ttype filter hook forward priority 0;\n\
          \t\tiifname \"{tun}\" accept\n\t\toifname != \"{tun}\" accept\n\

@@ -30,6 +30,7 @@ const CT_DELETE: u16 = CT_NEW | 2;
 /// Octets of struct nfgenmsg: address family, version 0, resource id 0.
 const HEAD: usize = 4;
 const CTA_TUPLE_ORIG: u16 = 1;
+const CTA_TUPLE_REPLY: u16 = 2;
 const CTA_ZONE: u16 = 18;
 const CTA_TUPLE_IP: u16 = 1;
 const CTA_IP_V4_SRC: u16 = 1;
@@ -125,7 +126,8 @@ fn sweep_all(pools: &[UePool], jobs: &Receiver<Job>) {
     let mut addresses = Addresses::default();
     let is_ues = |from: IpAddr| pools.iter().any(|pool| pool.contains(from));
     let families = families(pools);
-    let found = dump(&families, |from, _| addresses.former.extend(is_ues(from).then_some(from)));
+    let found =
+        dump(&families, |ends, _| addresses.former.extend(ends.into_iter().filter(|end| is_ues(*end))));
     found.unwrap_or_else(|error| {
         tracing::warn!(%error, "NAT: connections of a former process stay, as connection tracking cannot be read");
     });
@@ -200,12 +202,12 @@ fn families(pools: &[UePool]) -> Vec<u8> {
     found.into_iter().collect()
 }
 
-/// Deletes the connections that these UEs have begun. Returns their number.
+/// Deletes the connections that these UEs have begun, and those that hosts have begun to them. Returns their number.
 fn sweep(families: &[u8], due: &BTreeMap<IpAddr, IpAddr>) -> io::Result<usize> {
     let mut found = Vec::new();
-    dump(families, |from, body| {
-        if is_in(due, from) {
-            found.extend(deletion(from, body));
+    dump(families, |ends, body| {
+        if ends.iter().any(|end| is_in(due, *end)) {
+            found.extend(deletion(ends[0], body));
         }
     })?;
     let socket = NetlinkSocket::of(libc::NETLINK_NETFILTER)?;
@@ -213,13 +215,16 @@ fn sweep(families: &[u8], due: &BTreeMap<IpAddr, IpAddr>) -> io::Result<usize> {
     Ok(found.len())
 }
 
-/// Passes each connection of these address families to `take`, with the address that began it.
-fn dump(families: &[u8], mut take: impl FnMut(IpAddr, &[u8])) -> io::Result<()> {
+/// Passes each connection of these address families to `take`, with the address that began it and the one that answers: a UE's own ones, also
+/// if the host translates them.
+fn dump(families: &[u8], mut take: impl FnMut([IpAddr; 2], &[u8])) -> io::Result<()> {
     families.iter().try_for_each(|family| {
         ask_of(libc::NETLINK_NETFILTER, CT_GET, &head(*family), |kind, body| {
             let Some(connection) = body.get(HEAD..).filter(|_| kind == CT_NEW) else { return };
-            if let Some(from) = began(connection) {
-                take(from, connection);
+            if let (Some(from), Some(to)) =
+                (source(connection, CTA_TUPLE_ORIG), source(connection, CTA_TUPLE_REPLY))
+            {
+                take([from, to], connection);
             }
         })
     })
@@ -230,8 +235,9 @@ const fn head(family: u8) -> [u8; HEAD] {
     [family, 0, 0, 0]
 }
 
-fn began(connection: &[u8]) -> Option<IpAddr> {
-    let addresses = value(value(connection, CTA_TUPLE_ORIG)?, CTA_TUPLE_IP)?;
+/// The source of packets in a direction.
+fn source(connection: &[u8], direction: u16) -> Option<IpAddr> {
+    let addresses = value(value(connection, direction)?, CTA_TUPLE_IP)?;
     let v4 = || Some(Ipv4Addr::from_octets(*value(addresses, CTA_IP_V4_SRC)?.as_array()?).into());
     let v6 = || Some(Ipv6Addr::from_octets(*value(addresses, CTA_IP_V6_SRC)?.as_array()?).into());
     v4().or_else(v6)
@@ -310,15 +316,17 @@ mod tests {
             }
         }
         let sockets = ["[fd00:0:0:1::7]:7000", "[fd00:0:0:2::7]:7000"].map(|it| UdpSocket::bind(it).unwrap());
-        sockets[0].send_to(b"up", "[fd00:0:0:2::7]:7000").unwrap();
-        sockets[1].send_to(b"up", "[fd00:0:0:1::7]:7001").unwrap();
+        sockets[0].send_to(b"up", "[::1]:7000").unwrap();
+        // Begun by a host.
+        UdpSocket::bind("[::1]:0").unwrap().send_to(b"down", "[fd00:0:0:1::7]:7001").unwrap();
+        sockets[1].send_to(b"up", "[::1]:7001").unwrap();
         let families = [libc::AF_INET6 as u8];
         let ended = |prefix: &str| {
             let own = ue(prefix, 0);
             sweep(&families, &[(own.first, own.last)].into()).unwrap()
         };
         assert_eq!(ended("fd00:0:0:3::"), 0);
-        assert_eq!([ended("fd00:0:0:1::"), ended("fd00:0:0:1::")], [1, 0]);
+        assert_eq!([ended("fd00:0:0:1::"), ended("fd00:0:0:1::")], [2, 0]);
         assert_eq!(
             [ended("fd00:0:0:2::"), ended("fd00:0:0:2::")],
             [1, 0],

@@ -150,12 +150,27 @@ fn parse(text: &str) -> Option<LocalTime> {
         }
         _ => return None,
     };
+    let (standard, daylight_saving) = summer_is_daylight_saving(standard, daylight_saving);
     let offsets = [Some(standard), daylight_saving.map(|it| it.offset)];
     // A quarter of an hour is the unit of network time, which has two digits of them.
     let is_right = |offset: i64| offset % 900 == 0 && offset.abs() <= 79 * 900;
     let is_later = daylight_saving.is_none_or(|it| (1..=7_200).contains(&(it.offset - standard)));
     let are_right = offsets.into_iter().flatten().all(is_right) && is_later;
     are_right.then_some(LocalTime { standard, daylight_saving })
+}
+
+/// Ireland's standard time is that of the summer, and its other time is earlier: daylight saving time as 3GPP has it is the later one.
+const fn summer_is_daylight_saving(
+    standard: i64,
+    other: Option<DaylightSaving>,
+) -> (i64, Option<DaylightSaving>) {
+    match other {
+        Some(other) if other.offset < standard => {
+            let summer = DaylightSaving { offset: standard, begin: other.end, end: other.begin };
+            (other.offset, Some(summer))
+        }
+        _ => (standard, other),
+    }
 }
 
 /// What follows the name of a time zone: letters, or any text in `<>`.
@@ -224,6 +239,16 @@ mod tests {
             ("2027-03-28T01:00:00Z", "+02:00+1"),
         ] {
             assert_eq!(at(berlin, time), offset, "{time}");
+        }
+        let dublin = "IST-1GMT0,M10.5.0,M3.5.0/1";
+        for (time, offset) in [
+            ("2026-01-01T00:00:00Z", "+00:00"),
+            ("2026-03-29T00:59:59Z", "+00:00"),
+            ("2026-03-29T01:00:00Z", "+01:00+1"),
+            ("2026-10-25T00:59:59Z", "+01:00+1"),
+            ("2026-10-25T01:00:00Z", "+00:00"),
+        ] {
+            assert_eq!(at(dublin, time), offset, "{time}");
         }
         // The first Sundays of October and April.
         let sydney = "AEST-10AEDT,M10.1.0,M4.1.0/3";

@@ -28,6 +28,15 @@ impl Config {
             Value::Bool(bool) if text != bool.to_string() => {
                 with(Value::String(text.to_owned())).or_else(|_| with(Value::Bool(bool)))
             }
+            // Some lists are of words that may be numbers: slices, priorities.
+            Value::Array(items) => {
+                let words = items.iter().map(|item| match item {
+                    Value::Number(number) => Value::String(number.to_string()),
+                    other => other.clone(),
+                });
+                let words = Value::Array(words.collect());
+                with(Value::Array(items)).or_else(|error| with(words).map_err(|_| error))
+            }
             value => with(value),
         }
     }
@@ -75,6 +84,7 @@ mod tests {
         assert_eq!(set("amf.n2.addresses=[10.0.0.1]").amf.n2.addresses.len(), 1);
         assert_eq!(set("sbi.record=/tmp/x").sbi.record, Some("/tmp/x".into()));
         assert_eq!(set("network.tracking_areas=['000002']").network.tracking_areas[0].value(), 2);
+        assert_eq!(set("amf.paging_priorities=[3, 8]").amf.paging_priorities, [3, 8]);
         assert_eq!(set("smf.data_networks=[{name: ims, pool: 10.1.0.0/16}]").smf.data_networks.len(), 1);
     }
 

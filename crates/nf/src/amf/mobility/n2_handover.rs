@@ -175,7 +175,14 @@ pub(super) fn unsuccessful(pdu_session_id: u8, cause: Cause) -> SessionTransfer 
 }
 
 /// HANDOVER REQUIRED of the source gNB (TS 38.413 8.4.1.2).
-pub(crate) fn required(ue: &mut UeContext, env: &mut Env<'_>, message: HandoverRequired) {
+pub(crate) fn required(ue: &mut UeContext, env: &mut Env<'_>, mut message: HandoverRequired) {
+    // The first item of a session counts.
+    let mut seen = Vec::new();
+    message.sessions.retain(|item| {
+        let is_first = !seen.contains(&item.pdu_session_id);
+        seen.push(item.pdu_session_id);
+        is_first
+    });
     match check(ue, env, &message) {
         Ok(Some(gnb)) => {
             let HandoverRequired { target, cause, source_to_target, sessions, .. } = message;
@@ -439,6 +446,10 @@ impl AwaitingHandoverRequestAcknowledge {
         for (item, kind) in admitted.chain(failed).filter(|(item, _)| sessions.contains(&item.pdu_session_id))
         {
             let id = item.pdu_session_id;
+            if answered.contains(&id) {
+                // The first item of a session counts.
+                continue;
+            }
             answered.push(id);
             if kind == N2SmInfoType::HandoverReqAck {
                 state.admitted.push(id);

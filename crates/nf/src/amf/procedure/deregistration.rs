@@ -71,9 +71,14 @@ pub(crate) fn ue_initiated(
     if verified.is_none() && ue.is_registered() {
         return NasOutcome::Silent(Silence::IntegrityCheckFailed);
     }
+    let DeregistrationType { access, switch_off, .. } = request.deregistration_type;
+    if access == AccessType::NonThreeGpp && !switch_off && ue.is_registered() {
+        // The UE is not registered over non-3GPP access; its registration over 3GPP access stays (TS 24.501 5.5.2.2.3).
+        return n1::send(ue, env, DeregistrationAcceptUeOriginating::new());
+    }
     procedure::abort(ue, env);
     ue.log_outcome(env, Level::Info, "Deregistration", "ok");
-    let outcome = if request.deregistration_type.switch_off {
+    let outcome = if switch_off {
         NasOutcome::Silent(Silence::UeIsLeaving)
     } else {
         n1::send(ue, env, DeregistrationAcceptUeOriginating::new())

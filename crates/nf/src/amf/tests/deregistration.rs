@@ -3,7 +3,7 @@
 use super::world::{Phone, World, problem, supi};
 use crate::kit::{Deregister, Timer};
 use pith_nas::gmm::{DeregistrationAcceptUeTerminated, DeregistrationRequestUeTerminated};
-use pith_nas::ie::{RegistrationKind, ServiceType};
+use pith_nas::ie::{AccessType, RegistrationKind, ServiceType};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::{Operation, Request};
@@ -50,6 +50,18 @@ fn a_phone_that_is_switched_off_gets_no_answer() {
     assert!(!world.take_ladder().contains("DownlinkNasTransport"));
     phone.released(&mut world);
     world.assert_empty();
+}
+
+/// TS 24.501 5.5.2.2.3: it is not registered there.
+#[test]
+fn a_phone_that_leaves_non_3gpp_access_stays_registered_over_3gpp_access() {
+    let (mut world, mut phone) = with_session();
+    let mut request = phone.deregistration_request(false);
+    request.deregistration_type.access = AccessType::NonThreeGpp;
+    phone.send(&mut world, request);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::DeregistrationAcceptUeOriginating(_)));
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.sessions, audit.connected), (1, 1, 1));
 }
 
 #[test]
