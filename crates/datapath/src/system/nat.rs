@@ -63,7 +63,8 @@ fn nat44(config: &DatapathConfig) -> String {
 /// public address nor all of the kernel's table. A packet of a further one is answered by ICMP (RFC 1812 5.2.7.1).
 /// A connection without an answer has the state new for all its packets, but is confirmed after the first.
 ///
-/// All pools are of one family. In IPv6 the addresses of a prefix of 64 bits count together; each prefix that a UE delegates counts by itself.
+/// All pools are of one family. In IPv6 the addresses of a prefix of 64 bits count together; each prefix that a UE delegates counts
+/// by itself.
 fn limit(tun: &str, most: u32, pools: &[UePool]) -> String {
     if most == 0 {
         return String::new();

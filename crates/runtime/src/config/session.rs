@@ -244,8 +244,8 @@ section! {
         /// Translate UE addresses of outgoing packets to the machine's own address (IPv4 masquerading), or to
         /// the 'nat_addresses' of their data network.
         nat: bool = true,
-        /// Connections that a UE may have through NAT at a time (in IPv6, each prefix of 64 bits); packets of further ones are rejected by ICMP. 'nft list
-        /// ruleset' shows their number. 0: no limit.
+        /// Connections that a UE may have through NAT at a time (in IPv6, each prefix of 64 bits); packets of further ones are rejected by
+        /// ICMP. 'nft list ruleset' shows their number. 0: no limit.
         nat_connections: u32 = 4096,
         /// Delay packets that exceed a session's rates and share the rate fairly (shaping); if false, drop
         /// them.

@@ -276,8 +276,8 @@ pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
 pub(in crate::amf) fn received_or_derived(context: &namf::UeContext) -> Option<Received> {
     let seaf = context.seaf_data.as_ref()?;
     let is_derived = seaf.key_amf_h_derivation_ind == Some(true);
-    // A new K_AMF that no gNB uses yet is not supported, unless the source AMF of a handover has derived it (TS 33.501 6.9.2.3.3). No other kind
-    // of key is known.
+    // A new K_AMF that no gNB uses yet is not supported, unless the source AMF of a handover has derived it (TS 33.501 6.9.2.3.3). No
+    // other kind of key is known.
     let is_known = match &seaf.key_amf.key_type {
         namf::KeyAmfType::Kamf => true,
         namf::KeyAmfType::Kprimeamf => is_derived,

@@ -79,8 +79,8 @@ impl Admission {
     }
 }
 
-/// Interface management procedures that a gNB may start at once, over all its associations: each makes work for all shards. A gNB starts a few when it begins,
-/// and then one when its configuration changes.
+/// Interface management procedures that a gNB may start at once, over all its associations: each makes work for all shards. A gNB
+/// starts a few when it begins, and then one when its configuration changes.
 const PROCEDURES: u32 = 32;
 /// Time after which it may start another one.
 const PROCEDURE_INTERVAL: Duration = Duration::from_millis(250);

@@ -75,8 +75,9 @@ impl N2Gateway {
         }
     }
 
-    /// The association for a downlink message: that of the binding, if it exists and is not being shut down, else one that may be used for such messages. UEs of an
-    /// association that has ended are divided between the others in proportion to their weights; each UE has its own stream.
+    /// The association for a downlink message: that of the binding, if it exists and is not being shut down, else one that may be used
+    /// for such messages. UEs of an association that has ended are divided between the others in proportion to their weights; each UE
+    /// has its own stream.
     pub(super) fn association_of(&self, gnb: GnbHandle, binding: TnlaBinding) -> Option<Tnla> {
         let all = self.associations_of(gnb);
         let in_doubt = |tnla: &Tnla| self.associations.get(tnla).is_none_or(|it| it.is_doubtful);
