@@ -60,17 +60,6 @@ INLINE int take_packet(struct cursor *cursor, u16 type, struct flow *flow)
 	return type == bpf_htons(ETH_P_IPV6) ? take_v6(*cursor, flow, room) : 0;
 }
 
-/* Whether an IPv4 header has a correct checksum. */
-INLINE int is_sound(struct xdp_md *ctx, const struct flow *flow)
-{
-	const struct iphdr *ip = flow->at;
-	if (flow->v6)
-		return 1;
-	if (ip->ihl == 5)
-		return is_right(ip);
-	return sum_frame(ctx, before(ctx, flow), ip->ihl * 4) == 0xffff;
-}
-
 /* Looks up a source address; `v6` is its family. */
 NOINLINE int find_sender(struct sender *sender, u32 v6)
 {

@@ -46,6 +46,14 @@ NOINLINE int is_peer(u64 high, u64 low, u32 v6)
 	return area_of(high, low, v6) & PEER ? 1 : 0;
 }
 
+/* The MTU of a route to an IPv4 address; `link` is that of the interface. */
+INLINE u32 mtu_to(u32 v4, u32 link)
+{
+	struct route_mtu_key key = { .length = 32, .v4 = v4 };
+	const u32 *mtu = bpf_map_lookup_elem(&route_mtus, &key);
+	return mtu && *mtu && *mtu < link ? *mtu : link;
+}
+
 /* Looks up a route as for a packet received by this interface. */
 NOINLINE int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 {
@@ -67,7 +75,7 @@ NOINLINE int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 		return 0;
 	if (port->one_sided && route->area == OPEN)
 		route->area = CLOSED;
-	route->mtu = asked.mtu_result;
+	route->mtu = v6 ? asked.mtu_result : mtu_to(route->to.low, asked.mtu_result);
 	route->vlan = port->vlan;
 	__builtin_memcpy(route->ethernet, asked.dmac, 6);
 	__builtin_memcpy(route->ethernet + 3, asked.smac, 6);

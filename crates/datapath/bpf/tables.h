@@ -290,6 +290,7 @@ struct link {
 #define DEVICES 64
 #define SOCKETS 256
 #define AREAS 65536
+#define ROUTE_MTUS 4096
 #define N3_ADDRESSES 8
 
 /* Settings, constant while the program is loaded: the verifier removes code that they make unreachable. */
@@ -398,6 +399,20 @@ struct {
 	__uint(key_size, sizeof(struct area_key));
 	__uint(value_size, sizeof(u32));
 } areas SEC(".maps");
+
+/* The MTU of a network's IPv4 route, or 0: bpf_fib_lookup() reports only one that is locked. */
+struct route_mtu_key {
+	u32 length; /* bits of the address */
+	u32 v4;     /* wire */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, ROUTE_MTUS);
+	__uint(key_size, sizeof(struct route_mtu_key));
+	__uint(value_size, sizeof(u32));
+} route_mtus SEC(".maps");
 
 /* Not 0 while user space decides on packets from and to N6: the first while `areas` lacks entries, as it had no room; the second while
  * the host has rules that the program does not know. */

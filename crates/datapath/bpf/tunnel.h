@@ -36,6 +36,17 @@ NOINLINE int sum_frame(struct xdp_md *ctx, u32 at, u32 length)
 	return fold(sum);
 }
 
+/* Whether an IPv4 header has a correct checksum. */
+INLINE int is_sound(struct xdp_md *ctx, const struct flow *flow)
+{
+	const struct iphdr *ip = flow->at;
+	if (flow->v6)
+		return 1;
+	if (ip->ihl == 5)
+		return is_right(ip);
+	return sum_frame(ctx, before(ctx, flow), ip->ihl * 4) == 0xffff;
+}
+
 /* Writes the outer headers between link header and packet. */
 INLINE int write_outer_v4(struct cursor *cursor, const struct rule *rule, const struct departure *leaves)
 {

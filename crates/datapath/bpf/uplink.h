@@ -122,7 +122,8 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 			return drop(path, &path->cpu->n3_rest, flow->length, CLOSED_DESTINATION);
 		return pass_to_user(path, found->session);
 	}
-	if (!has_hop(flow) || flow->length > route->mtu)
+	/* The kernel discards a packet with a damaged header (RFC 1812 5.2.2). */
+	if (!has_hop(flow) || flow->length > route->mtu || !is_sound(ctx, flow))
 		return pass_to_user(path, found->session);
 	u32 natted = is_natted(found->session, flow);
 	struct mapping *mapping = natted ? slot(&mappings, 0) : 0;

@@ -13,6 +13,7 @@ use std::thread;
 
 const HELP: &str = "\
 packet_fuzz [portable | generic | native | live | native-spread | native-nat | portable-nat]... [--seed N] [--from N] [--packets N]
+            [--upgrade-every N]
 
   portable, generic, native   the path that packets take; generic and native are XDP, behind the driver and in it
   live                        as native, but frames are given to the program by BPF_PROG_TEST_RUN
@@ -20,7 +21,8 @@ packet_fuzz [portable | generic | native | live | native-spread | native-nat | p
   native-nat, portable-nat    with NAT: by XDP and the kernel, by the kernel alone
   --seed N                    what packets are made of (1)
   --from N                    number of the first (0)
-  --packets N                 how many, on each path (1000000)";
+  --packets N                 how many, on each path (1000000)
+  --upgrade-every N           another datapath takes over, as in a live upgrade, each time after that many packets (0: never)";
 
 fn main() {
     let (paths_under_test, orders) = match read() {
@@ -49,7 +51,8 @@ fn main() {
 }
 
 fn read() -> Option<(Vec<PathUnderTest>, Order)> {
-    let mut order = Order { under_test: PathUnderTest::Portable, seed: 1, from: 0, packets: 1_000_000 };
+    let mut order =
+        Order { under_test: PathUnderTest::Portable, seed: 1, from: 0, packets: 1_000_000, upgrade_every: 0 };
     let mut paths_under_test = Vec::new();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -62,6 +65,7 @@ fn read() -> Option<(Vec<PathUnderTest>, Order)> {
             "--seed" => order.seed = value,
             "--from" => order.from = value,
             "--packets" => order.packets = value,
+            "--upgrade-every" => order.upgrade_every = value,
             _ => return None,
         }
     }
@@ -69,12 +73,12 @@ fn read() -> Option<(Vec<PathUnderTest>, Order)> {
 }
 
 fn line(report: &Report) -> String {
-    let Report { packets, time, lost, counters } = report;
+    let Report { packets, time, lost, counters, upgrades } = report;
     let rate = *packets as f64 / time.as_secs_f64() / 1000.0;
     let dropped: Vec<_> =
         counters.dropped.iter().map(|(reason, count)| format!("{} {count}", reason.name())).collect();
     format!(
-        "{packets} packets in {:.1} s, {rate:.1} kpps; in {} + {}, out {} + {}; lost by the kernel {lost}; {}",
+        "{packets} packets in {:.1} s, {rate:.1} kpps; in {} + {}, out {} + {}; lost by the kernel {lost}; {upgrades} live upgrades; {}",
         time.as_secs_f64(),
         counters.n3_in.packets,
         counters.n6_in.packets,

@@ -64,8 +64,7 @@ pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstac
         known.iter().find(|(_, of)| of == address).map(|(name, _)| name.clone()).unwrap_or_default()
     };
     let n3: Vec<_> = config.n3_addresses.iter().map(|address| (*address, interface_of(address))).collect();
-    let table = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
-    let interfaces = choose(&n3, &default_routes(&table), config.xdp_hook, Device::of)?;
+    let interfaces = choose(&n3, &default_interfaces(), config.xdp_hook, Device::of)?;
     check_routing(config, &interfaces)?;
     // The generic hook would make each packet of the host slower.
     let xdp_hook = if config.xdp_hook == XdpHook::Auto { XdpHook::Native } else { config.xdp_hook };
@@ -73,9 +72,7 @@ pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstac
     let available = memory_available(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
     let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1);
     check_memory(config.sessions, cpus as u64, queues, available)?;
-    // As without XDP, user packets may leave by any interface and GTP-U may arrive on any: also if XDP does not start.
-    let tunnel_interfaces = interfaces.clone();
-    Ok(DatapathConfig { interfaces, tunnel_interfaces, xdp_hook, ..config.clone() })
+    Ok(DatapathConfig { interfaces, is_chosen: true, xdp_hook, ..config.clone() })
 }
 
 /// The receive queues of the interfaces' devices.
@@ -220,8 +217,13 @@ fn check(name: &str, device: Device, hook: XdpHook) -> Result<(), Obstacle> {
     }
 }
 
+/// The interfaces of this host's IPv4 default routes.
+pub fn default_interfaces() -> Vec<String> {
+    default_routes(&fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default())
+}
+
 /// The interfaces of IPv4 default routes (/proc/net/route).
-pub fn default_routes(table: &str) -> Vec<String> {
+fn default_routes(table: &str) -> Vec<String> {
     let is_default =
         |fields: &[&str]| fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());

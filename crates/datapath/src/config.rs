@@ -46,8 +46,10 @@ pub struct DatapathConfig {
     /// N3's addresses and default routes, if XDP does not disturb other traffic there.
     pub interfaces: Vec<String>,
     /// Those of `interfaces` towards gNBs and other UPFs: GTP-U received on the others is dropped. Empty: the interfaces that
-    /// have an N3 address, or all if none has one or the interfaces were chosen automatically.
+    /// have an N3 address, or all if none has one.
     pub tunnel_interfaces: Vec<String>,
+    /// Whether Pith chose `interfaces`: then user packets may leave by one with an N3 address, too, if it has a default route.
+    pub is_chosen: bool,
     /// Whether packets of networks without NAT44 may bypass rules of the host's packet filter. Otherwise `PathChoice::Auto`
     /// takes the portable path if there are any.
     pub bypass_firewall: bool,
@@ -120,6 +122,7 @@ impl Default for DatapathConfig {
             path: PathChoice::Auto,
             interfaces: Vec::new(),
             tunnel_interfaces: Vec::new(),
+            is_chosen: false,
             bypass_firewall: false,
             xdp_hook: XdpHook::Auto,
             sessions: 16_384,

@@ -4,9 +4,9 @@
 
 mod support;
 
-use pith_datapath::{DatapathConfig, PathReport, UePool, UserPlane, XdpHook};
+use pith_datapath::{DatapathConfig, PathChoice, PathReport, UePool, UserPlane, XdpHook};
 use pith_pfcp::gtpu::GTPU_PORT;
-use pith_upf::contract::Datapath;
+use pith_upf::contract::{Datapath, DropReason};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
@@ -59,14 +59,92 @@ fn n3_is_for_tunnels_only() -> bool {
 }
 
 #[test]
-fn interfaces_that_were_not_configured_keep_their_reachability() {
+fn an_interface_that_was_not_configured_is_n6s_too_if_it_has_a_default_route() {
     let Some(_hosts) = host() else { return };
-    let found = DatapathConfig { xdp_hook: XdpHook::Generic, ..config() };
-    let upf = UserPlane::start(found).unwrap();
+    let found = || DatapathConfig { xdp_hook: XdpHook::Generic, ..config() };
+    let upf = UserPlane::start(found()).unwrap();
+    assert!(matches!(upf, UserPlane::Xdp(_)) && n3_is_for_tunnels_only());
+    upf.stop();
+    run(&format!("ip route add default via {GNB} metric 100"));
+    let upf = UserPlane::start(found()).unwrap();
     assert!(matches!(upf, UserPlane::Xdp(_)) && !n3_is_for_tunnels_only());
     upf.stop();
     let _upf = UserPlane::start(named()).unwrap();
     assert!(n3_is_for_tunnels_only());
+}
+
+/// Without configured interfaces N3's is the core's alone, unless it has a default route.
+#[test]
+fn networks_behind_an_n3_interface_that_was_found_are_closed() {
+    let Some([radio, _data]) = host() else { return };
+    run(&format!("ip route add 203.0.113.0/24 via {GNB} dev n3"));
+    let mut upf = UserPlane::start(config()).unwrap();
+    assert!(matches!(upf, UserPlane::Portable(_)));
+    upf.install(Arc::new(session_of(1, UE, TEID, GNB_TEID)));
+    let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
+    let is_closed = |destination: &str| {
+        let counters = || {
+            let counters = upf.counters();
+            (counters.dropped(DropReason::ClosedDestination), counters.n6_out.packets)
+        };
+        let before = counters();
+        let packet = udp(UE, destination.parse().unwrap(), 7000, b"x");
+        gnb.send_to(&gpdu(TEID, &packet), (UPF, GTPU_PORT)).unwrap();
+        wait_for("the packet", || counters() != before);
+        counters().0 > before.0
+    };
+    assert!(is_closed("172.16.0.9") && is_closed("203.0.113.7") && !is_closed("198.51.100.1"));
+    run(&format!("ip route add default via {GNB} dev n3 metric 100"));
+    wait_for("the network to be open", || !is_closed("203.0.113.7"));
+    assert!(is_closed("172.16.0.9"), "N3's own network");
+    run(&format!("ip route del default via {GNB} dev n3 metric 100"));
+    wait_for("the network to be closed", || is_closed("203.0.113.7"));
+}
+
+#[test]
+fn forwarding_that_pith_enables_is_for_ues_alone() {
+    for (before, nat) in [("0", false), ("0", true), ("1", false)] {
+        let Some([radio, data]) = host() else { return };
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", before).unwrap();
+        radio.run(|| drop(run(&format!("ip route add 172.17.0.0/24 via {UPF}"))));
+        data.run(|| {
+            run(&format!("ip route add 172.16.0.0/24 via {UPF_N6}"));
+            run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"));
+        });
+        let mut upf =
+            UserPlane::start(DatapathConfig { path: PathChoice::Portable, nat, ..named() }).unwrap();
+        // Forwarding by two UPFs is for the UEs of both.
+        let pools = vec![UePool { gateway: "10.46.0.1".parse().unwrap(), prefix: 16 }];
+        run("ip address add 172.16.0.9/24 dev n3");
+        let n3_addresses = vec!["172.16.0.9".parse().unwrap()];
+        let second = DatapathConfig {
+            n3_addresses,
+            pools,
+            path: PathChoice::Portable,
+            tun: "pith1".into(),
+            ..named()
+        };
+        let second = UserPlane::start(second).unwrap();
+        upf.install(Arc::new(session_of(1, UE, TEID, GNB_TEID)));
+        let of_core = radio.run(|| UdpSocket::bind((GNB, 9999)).unwrap());
+        let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
+        let server = data.run(|| UdpSocket::bind((SERVER, 7000)).unwrap());
+        for socket in [&of_core, &gnb, &server] {
+            socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        }
+        let hears = |socket: &UdpSocket| socket.recv_from(&mut [0; 100]).is_ok();
+        server.send_to(b"to the core", (GNB, 9999)).unwrap();
+        assert_eq!(hears(&of_core), before == "1");
+        of_core.send_to(b"from the core", (SERVER, 7000)).unwrap();
+        assert_eq!(hears(&server), before == "1");
+        gnb.send_to(&gpdu(TEID, &udp(UE, SERVER, 7000, b"up")), (UPF, GTPU_PORT)).unwrap();
+        let (_, from) = server.recv_from(&mut [0; 100]).unwrap();
+        server.send_to(b"down", from).unwrap();
+        assert!(hears(&gnb));
+        drop(second);
+        upf.stop();
+        assert_eq!(std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap().trim(), before);
+    }
 }
 
 #[test]
@@ -148,5 +226,4 @@ fn a_second_upf_on_the_same_interfaces_takes_the_portable_path() {
     let (_second, report) = UserPlane::start_and_report(second).unwrap();
     assert_eq!(report.path, "portable");
     assert!(report.detail.contains("already has an XDP program of Pith"), "{report}");
-    assert!(!n3_is_for_tunnels_only(), "as without XDP");
 }

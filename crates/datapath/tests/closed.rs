@@ -3,7 +3,9 @@
 
 mod support;
 
-use pith_datapath::{Boundary, DatapathConfig, NetworkPolicy, PathChoice, Tenant, UePool, UserPlane};
+use pith_datapath::{
+    Boundary, DatapathConfig, NetworkPolicy, PathChoice, Tenant, UePool, UserPlane, XdpHook,
+};
 use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::*;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -219,7 +221,10 @@ fn a_host_of_the_data_network_does_not_speak_for_a_ue_to_this_host() {
 /// The data network's hosts are no gNBs, whatever their source address: neither a G-PDU nor an Error Indication of theirs is taken.
 #[test]
 fn the_data_network_does_not_speak_gtpu() {
-    for interfaces in [vec![], vec!["n3".to_owned(), "n6".to_owned()]] {
+    let named = || vec!["n3".to_owned(), "n6".to_owned()];
+    for (interfaces, path) in
+        [(vec![], PathChoice::Portable), (named(), PathChoice::Portable), (vec![], PathChoice::Auto)]
+    {
         if !enter_namespace() {
             return;
         }
@@ -230,11 +235,14 @@ fn the_data_network_does_not_speak_gtpu() {
         let config = DatapathConfig {
             n3_addresses: vec![UPF.into()],
             workers: 1,
-            path: PathChoice::Portable,
+            path,
             interfaces,
+            // Also on interfaces that are no network cards.
+            xdp_hook: XdpHook::Generic,
             ..DatapathConfig::default()
         };
         let mut upf = UserPlane::start(config).unwrap();
+        assert_eq!(matches!(upf, UserPlane::Xdp(_)), path == PathChoice::Auto);
         upf.install(Arc::new(session_of(1, UE, TEID, GNB_TEID)));
         let receiver = data.run(|| UdpSocket::bind((SERVER, 7000)).unwrap());
         receiver.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -320,6 +328,35 @@ fn addresses_that_the_host_gets_later_are_closed_too() {
         wait_for("the new address to be closed", &mut is_closed);
         run(&format!("ip addr del {later}/32 dev n6"));
         wait_for("the address to be open again", || !is_closed());
+    }
+}
+
+/// What the kernel reaches by N3's interface is the core's, not only N3's own network.
+#[test]
+fn networks_behind_n3s_interface_are_closed() {
+    for (kind, nat) in kinds() {
+        let Some(lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
+        let elsewhere = Ipv4Addr::new(203, 0, 113, 200);
+        lab.server.run(move || drop(run(&format!("ip addr add {elsewhere}/32 dev eth0"))));
+        let server = lab.server.run(move || UdpSocket::bind((elsewhere, 7000)).unwrap());
+        server.set_read_timeout(Some(PATIENCE)).unwrap();
+        run("ip addr add 172.18.0.1/24 dev n3");
+        run(&format!("ip route add 203.0.113.0/24 via {GNB} dev n3"));
+        run(&format!("ip route add 203.0.113.128/25 via {SERVER} dev n6"));
+        // The program looks routes up again after 100 ms.
+        std::thread::sleep(Duration::from_millis(300));
+        for (destination, sent) in ["172.18.0.9", "203.0.113.7", "203.0.113.127"].into_iter().zip(1..) {
+            lab.uplink(TEID, &udp(UE, destination.parse().unwrap(), 7000, b"x"));
+            lab.wait_dropped(DropReason::ClosedDestination, sent);
+        }
+        lab.uplink(TEID, &udp(UE, elsewhere, 7000, b"hello"));
+        assert_eq!(receive(&server), b"hello");
+        run(&format!("ip route replace 203.0.113.0/24 via {SERVER} dev n6"));
+        std::thread::sleep(Duration::from_millis(300));
+        lab.uplink(TEID, &udp(UE, Ipv4Addr::new(203, 0, 113, 7), 7000, b"x"));
+        lab.uplink(TEID, &udp(UE, elsewhere, 7000, b"again"));
+        assert_eq!(receive(&server), b"again");
+        assert_eq!(lab.upf.counters().dropped(DropReason::ClosedDestination), 3);
     }
 }
 

@@ -210,6 +210,64 @@ fn broken_packets_are_dropped_by_name() {
     }
 }
 
+/// Packets with a damaged header that the hosts in a namespace received.
+fn header_errors() -> u64 {
+    let table = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+    let mut rows = table.lines().filter(|line| line.starts_with("Ip:")).map(str::split_whitespace);
+    let (names, values) = (rows.next().unwrap(), rows.next().unwrap());
+    names.zip(values).find(|(name, _)| *name == "InHdrErrors").unwrap().1.parse().unwrap()
+}
+
+/// A router discards packets with a wrong header checksum (RFC 1812 5.2.2).
+#[test]
+fn a_packet_with_a_damaged_header_does_not_reach_the_data_network() {
+    for mut lab in labs() {
+        lab.install(session());
+        let server = lab.data_network(7000);
+        let mut damaged = udp(UE, SERVER, 7000, b"damaged");
+        damaged[10] ^= 1;
+        lab.uplink(TEID, &damaged);
+        // With an option, whose checksum is wrong, too.
+        let mut long = udp(UE, SERVER, 7000, b"with an option");
+        long[0] += 1;
+        long.splice(20..20, [1, 1, 1, 0]);
+        long[3] += 4;
+        lab.uplink(TEID, &long);
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"whole"));
+        assert_eq!(receive(&server), b"whole");
+        wait_for("all to be forwarded", || lab.upf.counters().n6_out.packets == 3);
+        assert_eq!(lab.server.run(header_errors), 0, "{:?}", lab.kind);
+    }
+}
+
+#[test]
+fn a_packet_longer_than_the_mtu_of_its_route_is_answered_by_icmp() {
+    const FAR: std::net::Ipv4Addr = std::net::Ipv4Addr::new(198, 51, 100, 1);
+    const NEAR: std::net::Ipv4Addr = std::net::Ipv4Addr::new(198, 51, 100, 200);
+    for mut lab in labs() {
+        lab.install(session());
+        run(&format!("ip route add 198.51.100.0/24 via {SERVER} mtu 1300"));
+        run(&format!("ip route add 198.51.100.128/25 via {SERVER}"));
+        lab.server.run(|| drop(run(&format!("ip addr add {NEAR}/32 dev eth0"))));
+        let near = lab.server.run(|| UdpSocket::bind((NEAR, 7000)).unwrap());
+        near.set_read_timeout(Some(PATIENCE)).unwrap();
+        // The program looks routes up again after 100 ms.
+        std::thread::sleep(Duration::from_millis(300));
+        let by_user_space = lab.user_packets(1);
+        lab.uplink(TEID, &udp(UE, NEAR, 7000, &[7; 1300]));
+        assert_eq!(receive(&near), [7; 1300], "a longer route has no limit");
+        let is_fast = lab.kind != Kind::Portable;
+        assert_eq!(lab.user_packets(1) == by_user_space, is_fast);
+        lab.uplink(TEID, &udp(UE, FAR, 7000, &[7; 1300]));
+        let answer = lab.downlink().inner;
+        // Fragmentation needed, with the next hop's MTU (RFC 1191 4).
+        assert_eq!(
+            (answer[9], &answer[20..22], &answer[26..28]),
+            (1, &[3, 4][..], &1300u16.to_be_bytes()[..])
+        );
+    }
+}
+
 #[test]
 fn an_echo_request_is_answered_to_its_port() {
     for lab in labs() {

@@ -136,7 +136,10 @@ impl ManagementClient {
             let status = match Self::over(&socket, Limits { time, ..LIMITS })?.get("/v1/status") {
                 Ok(status) => status,
                 Err(error) if is_unreachable(&error) => continue,
-                Err(error) => return Err(as_late(error, socket.display(), time)),
+                Err(error) if matches!(error.downcast_ref(), Some(CallError::Late(_))) => {
+                    return Err(silent(&socket, time));
+                }
+                Err(error) => return Err(error),
             };
             if nf.is_none_or(|nf| hosts(&status, nf)) {
                 return Ok(Some((Self::over(&socket, LIMITS)?, status)));
@@ -313,6 +316,53 @@ fn late(place: impl Display, time: Duration) -> anyhow::Error {
     )
 }
 
+/// The thread of a process that answers the API.
+const API_THREAD: &str = "pith-http";
+
+/// What a process does that does not answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Activity {
+    /// It has no thread for the API yet: it loads XDP programs, contexts, the database.
+    Starts,
+    Stopped,
+    Unknown,
+}
+
+/// The error if the process that listens on a socket does not answer in time.
+fn silent(socket: &Path, time: Duration) -> anyhow::Error {
+    let place = socket.display();
+    match process_behind(socket).map_or(Activity::Unknown, activity) {
+        Activity::Starts => anyhow!(
+            "the core at {place} is starting: it still loads its state or its XDP programs, and answers afterwards"
+        ),
+        Activity::Stopped => {
+            anyhow!("the core at {place} does not answer: its process is stopped ('kill -CONT' continues it)")
+        }
+        Activity::Unknown => late(place, time),
+    }
+}
+
+/// The process that listens on a socket; `None` for one of another PID namespace.
+fn process_behind(socket: &Path) -> Option<i32> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().ok()?;
+    let peer = runtime.block_on(async { UnixStream::connect(socket).await?.peer_cred() }).ok()?;
+    peer.pid().filter(|process| *process > 0)
+}
+
+fn activity(process: i32) -> Activity {
+    let folder = Path::new("/proc").join(process.to_string());
+    let state = fs::read_to_string(folder.join("stat")).unwrap_or_default();
+    // The state follows the name in brackets, which may contain any character.
+    if state.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 't'])) {
+        return Activity::Stopped;
+    }
+    let Ok(threads) = fs::read_dir(folder.join("task")) else { return Activity::Unknown };
+    let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm")).ok();
+    let names: Vec<_> = threads.flatten().filter_map(name).collect();
+    let is_served = names.is_empty() || names.iter().any(|name| name.trim_end() == API_THREAD);
+    if is_served { Activity::Unknown } else { Activity::Starts }
+}
+
 /// The error of a request; what to do if it is that the core has not answered.
 fn as_late(error: anyhow::Error, place: impl Display, time: Duration) -> anyhow::Error {
     match error.downcast_ref() {
@@ -427,6 +477,45 @@ fn outcome(response: &Response<Bytes>) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_without_a_thread_for_the_api_is_starting() {
+        let path = std::env::temp_dir().join(format!("pith-starting-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let text = || silent(&path, STATUS_TIME).to_string();
+        assert!(text().contains("is starting"), "{}", text());
+        let (begun, begins) = std::sync::mpsc::channel();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let serve = move || {
+            begun.send(()).unwrap();
+            let _ = ends.recv();
+        };
+        let thread = std::thread::Builder::new().name(API_THREAD.into()).spawn(serve).unwrap();
+        begins.recv().unwrap();
+        assert!(text().contains("or overloaded"), "{}", text());
+        drop(end);
+        thread.join().unwrap();
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = sleeper.id() as i32;
+        let signal = |name: &str| {
+            assert!(
+                std::process::Command::new("kill")
+                    .args([name, &process.to_string()])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        };
+        signal("-STOP");
+        let begun = std::time::Instant::now();
+        while activity(process) != Activity::Stopped {
+            assert!(begun.elapsed() < Duration::from_secs(5));
+        }
+        signal("-KILL");
+        sleeper.wait().unwrap();
+        fs::remove_file(path).unwrap();
+    }
 
     #[test]
     fn a_socket_with_a_full_backlog_is_found_without_waiting() {

@@ -27,7 +27,7 @@ use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Effect, HostAddresses, Input, Severity, Upf};
 use serde_json::Value;
 use std::io;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -295,9 +295,10 @@ impl Driver {
         prepared.own_system();
         (std::mem::replace(&mut succeedable.begun, Box::new(|| ())))();
         let successors = awaited(succeedable, true);
-        let Prepared { zero, restoring, upf, datapath, n4, events, .. } = prepared;
+        let Prepared { zero, restoring, upf, datapath, n4, events, datagrams, .. } = prepared;
         let silence = restoring.then(|| Succession::new(restoration));
-        let driver = Self::new((upf, n4, datapath), asked, (zero, silence), successors);
+        let mut driver = Self::new((upf, n4, datapath), asked, (zero, silence), successors);
+        driver.handle_datagrams(&datagrams);
         Self { events, ..driver }
     }
 
@@ -346,9 +347,21 @@ impl Driver {
         let Self { upf, datapath, n4, zero, silence, successors, .. } = self;
         let Some(successors) = successors else { return false };
         let restoring = silence.is_some();
-        self.succeeded =
-            successors.serve(&mut Estate { upf, datapath, n4: n4.socket(), zero: *zero, now, restoring });
+        let unhandled = Vec::new();
+        let n4 = n4.socket();
+        let mut estate = Estate { upf, datapath, n4, zero: *zero, now, restoring, unhandled };
+        self.succeeded = successors.serve(&mut estate);
+        let unhandled = estate.unhandled;
+        self.handle_datagrams(&unhandled);
         self.succeeded
+    }
+
+    /// Handles datagrams that waited during an upgrade.
+    fn handle_datagrams(&mut self, datagrams: &[(SocketAddr, Vec<u8>)]) {
+        for (peer, octets) in datagrams {
+            self.handle(Input::Datagram { peer: *peer, octets });
+        }
+        self.n4.flush();
     }
 
     /// Stops the datapath, or leaves it to the process that has taken over.

@@ -11,7 +11,7 @@ use crate::config::Config;
 const SETUP_AFTER_RESTART: Duration = Duration::from_secs(60);
 
 /// An association with an SMF.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Association {
     /// The address of the SMF's PFCP entity.
     pub address: SocketAddr,

@@ -1,6 +1,6 @@
 //! This host's addresses, read from the kernel.
 
-use super::only;
+use super::{RoutedNetwork, TunnelSide, only};
 use crate::sys::NetlinkSocket;
 use crate::system::{attributes, messages};
 use pith_upf::contract::AddressRange;
@@ -42,12 +42,14 @@ pub struct Host {
     pub local: Vec<AddressRange>,
     /// Broadcast addresses of interfaces' networks.
     pub broadcast: Vec<IpAddr>,
+    /// Networks behind the interfaces towards gNBs and other UPFs.
+    pub tunnel_side: Vec<RoutedNetwork>,
 }
 
 impl Host {
-    /// Reads this host's addresses by netlink.
-    pub fn read() -> io::Result<Self> {
-        let mut host = Self::default();
+    /// Reads this host's addresses by netlink, and the networks behind the interfaces of that side.
+    pub fn read(side: &TunnelSide) -> io::Result<Self> {
+        let mut host = Self { tunnel_side: side.networks()?, ..Self::default() };
         for family in FAMILIES {
             let mut request = vec![0; IFADDRMSG_LEN];
             request[0] = family;
@@ -162,7 +164,7 @@ mod tests {
         ] {
             assert!(Command::new("ip").args(command.split(' ')).status().unwrap().success(), "{command}");
         }
-        let host = Host::read().unwrap();
+        let host = Host::read(&TunnelSide::default()).unwrap();
         let has = |text: &str, prefix| {
             host.local.contains(&AddressRange { address: text.parse().unwrap(), prefix })
         };

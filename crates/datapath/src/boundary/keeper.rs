@@ -3,9 +3,10 @@
 
 use super::peers::{Change, Peers};
 use super::reach::{Area, Reach};
-use super::{Boundary, Host};
+use super::{Boundary, Host, TunnelSide};
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::portable::{Inbox, Message};
+use crate::reading::Reading;
 use crate::rules::Rules;
 use crate::sys::{EventFd, NetlinkSocket, wait_readable};
 use crate::system::{ClosedSets, Net};
@@ -18,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// `RTMGRP_IPV4_IFADDR`, `RTMGRP_IPV6_IFADDR`.
 const ADDRESSES: u32 = 0x10 | 0x100;
-/// Changes often arrive in groups, which are applied together.
-const GATHER: Duration = Duration::from_millis(20);
+/// `RTMGRP_IPV4_ROUTE`, `RTMGRP_IPV6_ROUTE`.
+const ROUTES: u32 = 0x40 | 0x400;
 /// Least time between two compilations for new tunnel peers: one runs `nft`, and gNBs can name a new address with each
 /// session.
 const BETWEEN: Duration = Duration::from_millis(500);
@@ -46,6 +47,7 @@ pub struct Keeper {
 struct Shared {
     boundary: Boundary,
     pools: Vec<UePool>,
+    side: TunnelSide,
     inboxes: Vec<Arc<Inbox>>,
     state: Mutex<State>,
     /// Wakes the thread for a compilation that is due later.
@@ -80,9 +82,10 @@ impl Keeper {
     ) -> Result<Self, StartError> {
         let failed = StartError::setup;
         // Subscribe before reading the addresses, so that no change in between is missed.
-        let changes =
-            NetlinkSocket::subscribe(ADDRESSES).map_err(failed("following this host's addresses"))?;
-        let host = Arc::new(Host::read().map_err(failed("reading this host's addresses"))?);
+        let side = TunnelSide::of(config);
+        let groups = if side.is_empty() { ADDRESSES } else { ADDRESSES | ROUTES };
+        let changes = NetlinkSocket::subscribe(groups).map_err(failed("following this host's addresses"))?;
+        let host = Arc::new(Host::read(&side).map_err(failed("reading this host's addresses"))?);
         let (boundary, pools) = (config.whole_boundary(), config.pools.clone());
         let reach = Arc::new(Reach::compile(&boundary, &pools, &host, (&[], &[])));
         let state = State {
@@ -97,8 +100,14 @@ impl Keeper {
             program: None,
             filter,
         };
-        let shared =
-            Arc::new(Shared { boundary, pools, inboxes, state: Mutex::new(state), stale: EventFd::new()? });
+        let shared = Arc::new(Shared {
+            boundary,
+            pools,
+            side,
+            inboxes,
+            state: Mutex::new(state),
+            stale: EventFd::new()?,
+        });
         shared.notify_workers(&shared.state().reach);
         shared.log();
         let closing = Arc::new(EventFd::new()?);
@@ -172,7 +181,9 @@ impl Shared {
         let state = self.state();
         let Boundary { own, core, radios, .. } = &self.boundary;
         let own = own.iter().flat_map(|own| state.host.networks_of(*own));
-        let mut closed: Vec<_> = own.chain(core.iter().chain(radios).copied()).collect();
+        let behind =
+            state.host.tunnel_side.iter().filter(|routed| routed.is_behind).map(|routed| routed.network);
+        let mut closed: Vec<_> = own.chain(core.iter().chain(radios).copied()).chain(behind).collect();
         closed.sort_by_key(|range| (range.address, range.prefix));
         closed.dedup();
         let closed: Vec<_> = closed.into_iter().map(|range| Net(range).to_string()).collect();
@@ -189,11 +200,12 @@ impl Shared {
     }
 
     fn follow(&self, changes: &NetlinkSocket, closing: &EventFd) {
+        let mut reading = Reading::default();
         loop {
             let all = [closing.as_fd(), changes.as_fd(), self.stale.as_fd()];
             let ready = wait_readable(&all, None).unwrap_or(0);
             let is_stale = ready & 4 != 0;
-            let pause = if is_stale { BETWEEN } else { GATHER };
+            let pause = if is_stale { BETWEEN } else { reading.pause() };
             if ready & 1 != 0 || wait_readable(&[closing.as_fd()], Some(pause)).unwrap_or(0) != 0 {
                 return;
             }
@@ -208,7 +220,7 @@ impl Shared {
                 continue;
             }
             changes.drain();
-            match Host::read() {
+            match reading.measure(|| Host::read(&self.side)) {
                 Ok(host) => self.take_over(host),
                 Err(error) => {
                     tracing::warn!(%error, "this host's addresses can't be read: new ones are not closed to UEs")

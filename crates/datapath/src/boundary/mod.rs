@@ -11,17 +11,20 @@
 //! tunnel to N6 before its rates. nftables repeats the check for packets from the TUN interface
 //! (`system/closed.rs`).
 
+mod behind_n3;
 mod host;
 mod keeper;
 mod peers;
 mod permit;
 mod reach;
 
+pub use behind_n3::{RoutedNetwork, TunnelSide};
 pub use host::{Host, ask, ask_of, ip_address};
 pub use keeper::{Keeper, Mirror};
 pub use permit::Permit;
 pub use reach::{Area, MAX_TENANTS, Reach};
 
+use crate::automatic::default_interfaces;
 use crate::config::{DatapathConfig, UePool};
 use crate::sys::interface_addresses;
 use pith_upf::contract::AddressRange;
@@ -71,20 +74,36 @@ pub fn only(address: IpAddr) -> AddressRange {
     AddressRange { address, prefix: if address.is_ipv4() { 32 } else { 128 } }
 }
 
+/// The interfaces with an N3 address.
+fn with_n3_address(config: &DatapathConfig) -> Vec<String> {
+    let known = interface_addresses().unwrap_or_default();
+    let with_n3 = known.into_iter().filter(|(_, at)| config.n3_addresses.contains(at));
+    let mut names: Vec<_> = with_n3.map(|(name, _)| name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// The interfaces that receive GTP-U: as configured, or those with an N3 address, or all if none has one.
 pub fn tunnel_interfaces(config: &DatapathConfig) -> Vec<String> {
     if !config.tunnel_interfaces.is_empty() {
         return config.tunnel_interfaces.clone();
     }
-    let known = interface_addresses().unwrap_or_default();
-    let is_n3 = |name: &&String| known.iter().any(|(of, at)| of == *name && config.n3_addresses.contains(at));
-    let found: Vec<_> = config.interfaces.iter().filter(is_n3).cloned().collect();
+    let with_n3 = with_n3_address(config);
+    let found: Vec<_> = config.interfaces.iter().filter(|name| with_n3.contains(name)).cloned().collect();
     if found.is_empty() { config.interfaces.clone() } else { found }
 }
 
 /// Interfaces for tunnel packets only. Empty if all interfaces are such, because N6 is then reached by one of
 /// them.
 pub fn one_sided_interfaces(config: &DatapathConfig) -> Vec<String> {
-    let tunnels = tunnel_interfaces(config);
-    if config.interfaces.iter().all(|name| tunnels.contains(name)) { Vec::new() } else { tunnels }
+    let mut tunnels = tunnel_interfaces(config);
+    if config.interfaces.iter().all(|name| tunnels.contains(name)) {
+        return Vec::new();
+    }
+    if config.is_chosen {
+        let to_network = default_interfaces();
+        tunnels.retain(|name| !to_network.contains(name));
+    }
+    tunnels
 }

@@ -1,10 +1,11 @@
 //! The destinations of UE packets, compiled for look-up. The longest matching prefix decides.
 
-use super::{Boundary, Host, Permit, Tenant, only};
+use super::{Boundary, Host, Permit, RoutedNetwork, Tenant, only};
 use crate::config::UePool;
 use crate::packet::{Flow, is_v4};
 use pith_upf::contract::{AddressRange, UeAddress};
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// IPv4 destinations closed at every UPF: 'this network' (RFC 1122 3.2.1.3), loopback, link-local (RFC 3927),
@@ -106,7 +107,8 @@ impl Reach {
             entries.push((range, Area::Closed));
             entries.extend(by_translator(range).map(|range| (range, Area::Closed)));
         }
-        let entries = without_doubles(entries);
+        let mut entries = without_doubles(entries);
+        close_tunnel_side(&mut entries, host);
         let gateways = pools.iter().filter_map(|pool| {
             let tenant = tenants.iter().position(|tenant| tenant.pools.contains(&pool.network()))?;
             Some((pool.gateway, u8::try_from(tenant).ok()?))
@@ -269,11 +271,31 @@ fn by_translator(range: AddressRange) -> Option<AddressRange> {
 
 /// Removes duplicate networks; a network that is both closed and a tenant's is closed.
 fn without_doubles(entries: Vec<(AddressRange, Area)>) -> Vec<(AddressRange, Area)> {
-    let mut areas = std::collections::HashMap::with_capacity(entries.len());
+    let mut areas = HashMap::with_capacity(entries.len());
     for (range, area) in entries {
         areas.insert(range, area);
     }
     areas.into_iter().collect()
+}
+
+/// Closes the networks behind interfaces towards gNBs. What is reached otherwise has the area that it would have without them.
+fn close_tunnel_side(entries: &mut Vec<(AddressRange, Area)>, host: &Host) {
+    let known: HashMap<AddressRange, Area> =
+        if host.tunnel_side.is_empty() { HashMap::new() } else { entries.iter().copied().collect() };
+    let mut added: Vec<(AddressRange, Area)> = Vec::new();
+    for RoutedNetwork { network, is_behind } in host.tunnel_side.iter().copied() {
+        for network in [Some(network), by_translator(network)].into_iter().flatten() {
+            // A pool of UEs or a configured network is what it was.
+            if known.contains_key(&network) {
+                continue;
+            }
+            let mut around =
+                (0..network.prefix).rev().map(|prefix| AddressRange { prefix, ..network }.network());
+            let area = around.find_map(|range| known.get(&range).copied()).unwrap_or(Area::Open);
+            added.push((network, if is_behind && area == Area::Open { Area::Closed } else { area }));
+        }
+    }
+    entries.extend(added);
 }
 
 fn is_echo(flow: &Flow, packet: &[u8]) -> bool {
@@ -400,7 +422,7 @@ mod tests {
         let interfaces = vec![range("10.210.0.1/24"), range("10.211.0.1/24"), range("2001:db8:46::1/64")];
         let local =
             ["10.210.0.1/32", "10.211.0.1/32", "10.211.0.255/32", "2001:db8:46::1/128", "10.45.0.1/32"];
-        Host { interfaces, local: local.map(range).to_vec(), broadcast: Vec::new() }
+        Host { interfaces, local: local.map(range).to_vec(), ..Host::default() }
     }
 
     fn pool(gateway: &str, prefix: u8) -> UePool {
@@ -486,6 +508,38 @@ mod tests {
             ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Area::Closed),
             ("2001:db8:46::1", Area::Closed),
             ("2001:db8:46::2", Area::Open),
+        ] {
+            assert_eq!(reach.area(address.parse().unwrap()), area, "{address}");
+        }
+    }
+
+    #[test]
+    fn networks_behind_n3s_interface_are_closed_and_holes_are_as_without() {
+        let routed = |network: &str, is_behind| RoutedNetwork { network: range(network), is_behind };
+        let tunnel_side = vec![
+            routed("10.0.0.0/8", true),
+            routed("10.45.0.0/16", false),
+            routed("10.46.7.0/24", true),
+            routed("10.200.0.0/16", false),
+            routed("10.200.3.0/24", true),
+            routed("192.0.2.128/25", false),
+            routed("192.0.0.0/16", true),
+        ];
+        let host = Host { tunnel_side, ..host() };
+        let boundary = Boundary { core: vec![range("192.0.2.0/24")], ..Boundary::default() };
+        let pools = [pool("10.45.0.1", 16), pool("10.46.0.1", 16)];
+        let reach = Reach::compile(&boundary, &pools, &host, (&[], &[]));
+        for (address, area) in [
+            ("10.1.1.1", Area::Closed),
+            ("64:ff9b::10.1.1.1", Area::Closed),
+            ("10.45.0.2", Area::Tenant(0)),
+            ("10.46.7.2", Area::Tenant(1)),
+            ("10.200.0.1", Area::Open),
+            ("64:ff9b::10.200.0.1", Area::Open),
+            ("10.200.3.1", Area::Closed),
+            ("192.0.2.200", Area::Closed),
+            ("192.0.3.1", Area::Closed),
+            ("9.0.0.1", Area::Open),
         ] {
             assert_eq!(reach.area(address.parse().unwrap()), area, "{address}");
         }

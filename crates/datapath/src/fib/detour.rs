@@ -4,7 +4,7 @@
 use crate::automatic::{bypassed_rules, foreign_routes};
 use crate::config::{DatapathConfig, PathChoice};
 use crate::sys::NetlinkSocket;
-use crate::system::has_silent_rules;
+use crate::system::{RouteMtus, has_silent_rules, route_mtus};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,14 +35,19 @@ impl PartialEq for Detour {
 
 impl Eq for Detour {}
 
-/// Sets whether the program leaves packets to the kernel.
-pub type Switch = Box<dyn FnMut(bool) -> io::Result<()> + Send>;
+/// What a program has to know of the host's rules.
+pub struct ProgramSettings {
+    /// Sets whether the program leaves packets to the kernel.
+    pub detour: Box<dyn FnMut(bool) -> io::Result<()> + Send>,
+    /// Replaces the MTUs of routes.
+    pub route_mtus: Box<dyn FnMut(&RouteMtus) -> io::Result<()> + Send>,
+}
 
 /// Finds such rules, and switches the program.
 pub struct ForeignRules {
     config: DatapathConfig,
     detour: Detour,
-    switch: Switch,
+    program: ProgramSettings,
     pub routing: NetlinkSocket,
     pub filter: NetlinkSocket,
     /// Whether there were rules of whose change the kernel does not notify.
@@ -52,12 +57,12 @@ pub struct ForeignRules {
 
 impl ForeignRules {
     /// Subscribes before the first check, so that no change in between is missed.
-    pub fn follow(config: &DatapathConfig, detour: Detour, switch: Switch) -> io::Result<Self> {
+    pub fn follow(config: &DatapathConfig, detour: Detour, program: ProgramSettings) -> io::Result<Self> {
         let (routing, filter) = (NetlinkSocket::subscribe(ROUTING)?, NetlinkSocket::subscribe_to_nftables()?);
         let mut rules = Self {
             config: config.clone(),
             detour,
-            switch,
+            program,
             routing,
             filter,
             silent: false,
@@ -77,6 +82,14 @@ impl ForeignRules {
         self.config.bypass_firewall || self.config.path == PathChoice::Xdp
     }
 
+    /// Copies the MTUs of routes into the program; why it cannot keep to them.
+    fn follow_mtus(&mut self) -> Option<String> {
+        let copied = route_mtus().and_then(|mtus| (self.program.route_mtus)(&mtus));
+        let error = copied.err()?;
+        self.has_failed = true;
+        Some(format!("the MTUs of routes cannot be followed ({error})"))
+    }
+
     /// Looks for rules.
     pub fn check(&mut self) {
         self.has_failed = false;
@@ -90,11 +103,11 @@ impl ForeignRules {
             self.has_failed = true;
             Some(format!("the kernel's routing rules cannot be read ({error})"))
         });
-        let reason = routes.or(filter);
+        let reason = routes.or_else(|| self.follow_mtus()).or(filter);
         if reason == self.detour.reason() {
             return;
         }
-        if let Err(error) = (self.switch)(reason.is_some()) {
+        if let Err(error) = (self.program.detour)(reason.is_some()) {
             self.has_failed = true;
             return tracing::error!(%error, "the XDP program's switch for the kernel's forwarding could not be set");
         }

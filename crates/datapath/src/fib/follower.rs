@@ -2,7 +2,7 @@
 
 use super::detour::ForeignRules;
 use super::read::stale_neighbours;
-use super::{Detour, Fib, Neighbour, Switch};
+use super::{Detour, Fib, Neighbour, ProgramSettings};
 use crate::automatic::bypassed_rules;
 use crate::boundary::one_sided_interfaces;
 use crate::config::DatapathConfig;
@@ -52,10 +52,14 @@ impl Follower {
 
     /// Without workers, for the XDP program, which also sends without the kernel: the neighbours on its interfaces are confirmed, and
     /// packets take a detour while there are rules that it does not know.
-    pub fn start_for_xdp(config: &DatapathConfig, detour: Detour, switch: Switch) -> io::Result<Self> {
+    pub fn start_for_xdp(
+        config: &DatapathConfig,
+        detour: Detour,
+        program: ProgramSettings,
+    ) -> io::Result<Self> {
         let devices: Vec<_> =
             config.interfaces.iter().map(|name| interface_index(name)).collect::<Result<_, _>>()?;
-        let rules = ForeignRules::follow(config, detour, switch)?;
+        let rules = ForeignRules::follow(config, detour, program)?;
         Self::spawn(move |closing| attend_xdp(&devices, rules, closing))
     }
 

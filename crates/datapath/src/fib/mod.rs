@@ -13,7 +13,7 @@ mod detour;
 mod follower;
 mod read;
 
-pub use detour::{Detour, Switch};
+pub use detour::{Detour, ProgramSettings};
 pub use follower::Follower;
 
 use crate::packet::Prefixes;

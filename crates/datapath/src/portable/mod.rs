@@ -26,7 +26,7 @@ mod worker;
 
 use crate::boundary::{Host, Keeper, MAX_TENANTS, Mirror, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
-use crate::fib::{Detour, Follower, Switch};
+use crate::fib::{Detour, Follower, ProgramSettings};
 use crate::handover::WorkerHandles;
 use crate::packet::server_duid;
 use crate::rules::{
@@ -199,8 +199,8 @@ impl PortableDatapath {
     }
 
     /// Makes the kernel confirm the neighbours to which the XDP program sends, and follows rules that it does not know.
-    pub(crate) fn attend_xdp(&mut self, config: &DatapathConfig, detour: Detour, switch: Switch) {
-        match Follower::start_for_xdp(config, detour, switch) {
+    pub(crate) fn attend_xdp(&mut self, config: &DatapathConfig, detour: Detour, program: ProgramSettings) {
+        match Follower::start_for_xdp(config, detour, program) {
             Ok(follower) => self.follower = Some(follower),
             Err(error) => tracing::error!(
                 %error,

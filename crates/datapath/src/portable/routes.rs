@@ -5,7 +5,7 @@ use super::gpdu::write_header;
 use super::n3::HEADROOM;
 use super::path::Path;
 use super::ports::Ports;
-use crate::packet::{Flow, decrement_ttl, set_ipv4_checksum};
+use crate::packet::{Flow, decrement_ttl, has_right_checksum, set_ipv4_checksum};
 use crate::rules::{Now, Rule};
 use crate::sys::layout::{NO_INDEX, RedirectInfo};
 use pith_pfcp::gtpu::GTPU_PORT;
@@ -117,6 +117,10 @@ impl Path {
         let v6 = flow.destination.is_ipv6();
         let ip_len = if v6 { 40 } else { usize::from(packet.first().map_or(0, |first| first & 0x0f)) * 4 };
         let Some((ip, rest)) = packet.split_at_checked(ip_len) else { return false };
+        // The kernel discards a packet with a damaged header (RFC 1812 5.2.2).
+        if !v6 && !has_right_checksum(ip) {
+            return false;
+        }
         let mut head = Head::of_link(&route.info, v6);
         let link_len = head.length;
         head.add(ip);

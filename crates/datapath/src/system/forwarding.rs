@@ -88,6 +88,11 @@ impl Switch {
         Some((self.setting.to_owned(), self.former.clone()?))
     }
 
+    /// Whether it is that setting, and was disabled before.
+    pub fn has_enabled(&self, setting: &str) -> bool {
+        self.setting == setting && self.former.is_some()
+    }
+
     /// Keeps the value at the end, for another process.
     pub fn keep(&mut self) {
         (self.former, self.note) = (None, None);

@@ -2,6 +2,7 @@
 //! TUN interface's addresses, forwarding, NAT, firewalls, routes. Pith changes only what it created, except
 //! settings of the kernel such as `ip_forward`, whose previous values it restores.
 
+mod bystanders;
 mod closed;
 mod firewall;
 mod foreign_routing;
@@ -16,10 +17,11 @@ mod policy;
 mod port_blocks;
 mod port_log;
 mod route;
+mod route_mtus;
 mod routing;
 mod tunnels;
 
-use crate::boundary::{Host, Reach, one_sided_interfaces};
+use crate::boundary::{Host, Reach, TunnelSide, one_sided_interfaces};
 use crate::config::{DatapathConfig, StartError};
 pub use closed::ClosedSets;
 pub use foreign_routing::{foreign_routing, has_foreign_rule};
@@ -35,6 +37,7 @@ pub use policy::{
 pub use port_blocks::{PortBlock, PortBlocks};
 pub use port_log::PortLog;
 pub use route::{Route, attributes, messages};
+pub use route_mtus::{RouteMtus, route_mtus};
 use routing::NetworkRoutes;
 use std::io;
 use std::net::IpAddr;
@@ -67,7 +70,7 @@ impl Network {
         interface::bring_up(config)?;
         let mut switches = forward(config, &[])?;
         let routes = NetworkRoutes::set_up(config)?;
-        let (Filter { tables, iptables }, closes) = filter(config)?;
+        let (Filter { tables, iptables }, closes) = filter(config, &switches)?;
         let iptables = iptables.unwrap_or_default();
         switches.extend(lifetimes(config, &[]));
         Ok(Self { switches, routes, tables, iptables, closes })
@@ -83,7 +86,7 @@ impl Network {
     pub fn own(&mut self, config: &DatapathConfig, former: &[(String, String)]) -> Result<(), StartError> {
         self.switches = forward(config, former)?;
         self.routes = NetworkRoutes::inherit(config)?;
-        let (Filter { tables, iptables }, closes) = filter(config)?;
+        let (Filter { tables, iptables }, closes) = filter(config, &self.switches)?;
         (self.tables, self.iptables, self.closes) = (tables, iptables.unwrap_or_default(), closes);
         self.switches.extend(lifetimes(config, former));
         Ok(())
@@ -126,14 +129,17 @@ fn lifetimes(config: &DatapathConfig, former: &[(String, String)]) -> Vec<Switch
 }
 
 /// Sets up the packet filter. Returns whether it checks closed destinations.
-fn filter(config: &DatapathConfig) -> Result<(Filter, bool), StartError> {
+fn filter(config: &DatapathConfig, switches: &[Switch]) -> Result<(Filter, bool), StartError> {
     let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
-    let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
+    bystanders::set_group(&config.tun)?;
+    let host = Host::read(&TunnelSide::of(config));
+    let host = host.map_err(StartError::setup("reading this host's addresses"))?;
     let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, (&[], &[]));
     let by_kernel = !config.is_hairpin_direct();
     let mut closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config), by_kernel);
     for table in &mut closed {
         table.body += &tunnels::chain(config, table.family);
+        table.body += &bystanders::chain(&config.tun, table.family, switches);
     }
     let (filter, closes) = match packet_filter(config, closed) {
         Ok(filter @ Filter { iptables: None, .. }) => (filter, true),

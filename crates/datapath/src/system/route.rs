@@ -21,6 +21,7 @@ const NLM_F_CREATE: u16 = 0x400;
 const NLM_F_DUMP: u16 = 0x300;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
+const IFLA_GROUP: u16 = 27;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 /// No duplicate address detection: no other host is on the interface.
@@ -96,6 +97,13 @@ impl Route {
         let mut request = self.link_request(0);
         attribute(&mut request, IFLA_MTU, &mtu.to_ne_bytes());
         attribute(&mut request, IFLA_TXQLEN, &queue.to_ne_bytes());
+        self.request(RTM_NEWLINK, 0, &request)
+    }
+
+    /// Sets the group of interfaces that packet filters can compare.
+    pub fn set_group(&mut self, group: u32) -> io::Result<()> {
+        let mut request = self.link_request(0);
+        attribute(&mut request, IFLA_GROUP, &group.to_ne_bytes());
         self.request(RTM_NEWLINK, 0, &request)
     }
 

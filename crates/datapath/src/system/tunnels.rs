@@ -4,7 +4,6 @@ use crate::boundary::tunnel_interfaces;
 use crate::config::DatapathConfig;
 use crate::sys::{driver_of, interface_addresses};
 use pith_pfcp::gtpu::GTPU_PORT;
-use std::fs;
 use std::net::IpAddr;
 
 /// The chain for a family of addresses (`ip`, `ip6`); empty without interfaces that lead to the data network only.
@@ -38,8 +37,7 @@ fn outer_interfaces(config: &DatapathConfig) -> Vec<String> {
     if with_n3.is_empty() || is_anywhere {
         return Vec::new();
     }
-    let table = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
-    let mut found = crate::automatic::default_routes(&table);
+    let mut found = crate::automatic::default_interfaces();
     found.retain(|name| !with_n3.contains(&name));
     found
 }

@@ -226,10 +226,10 @@ impl XdpDatapath {
         };
         portable.refuse_unknown(config.refuses_unknown && !attached.succeeds);
         let detour = Detour::default();
-        match program.detour_switch() {
-            Ok(switch) => portable.attend_xdp(config, detour.clone(), switch),
+        match program.settings() {
+            Ok(settings) => portable.attend_xdp(config, detour.clone(), settings),
             Err(error) => {
-                tracing::error!(%error, "user plane: the XDP program has no switch for the kernel's forwarding")
+                tracing::error!(%error, "user plane: the XDP program has no tables for the host's rules")
             }
         }
         Self {

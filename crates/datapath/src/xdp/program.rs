@@ -7,7 +7,7 @@ use super::conntrack::Conntrack;
 use super::spread;
 use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
-use crate::fib::Switch;
+use crate::fib::ProgramSettings;
 use crate::handover::LinkHandle;
 use crate::rules::{BlockPool, BlockValues, Clock, Pool, Pools};
 use crate::sys::layout::{
@@ -15,10 +15,12 @@ use crate::sys::layout::{
     Settings, Shared, Tally, UrrHalves,
 };
 use crate::sys::{Hook, MapMemory, driver_of, interface_index, link_address, vlan_of};
+use crate::system::RouteMtus;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel};
 use pith_upf::qos::{Enforcement, Meter};
 use std::ffi::OsStr;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// The compiled `bpf/upf.bpf.c`; empty if built without clang.
@@ -127,6 +129,24 @@ pub struct Program {
     sizes: Sizes,
 }
 
+/// Makes the table of routes' MTUs equal; `known` is what it has.
+fn set_mtus(table: &MapHandle, known: &mut RouteMtus, wanted: &RouteMtus) -> io::Result<()> {
+    let key =
+        |(network, prefix): &(Ipv4Addr, u8)| [u32::from(*prefix).to_ne_bytes(), network.octets()].concat();
+    let old: Vec<_> = known.keys().filter(|network| !wanted.contains_key(network)).copied().collect();
+    for network in old {
+        table.delete(&key(&network)).map_err(io::Error::other)?;
+        known.remove(&network);
+    }
+    for (network, mtu) in wanted {
+        if known.get(network) != Some(mtu) {
+            table.update(&key(network), &mtu.to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
+            known.insert(*network, *mtu);
+        }
+    }
+    Ok(())
+}
+
 impl Program {
     /// Loads the program for frames of these interfaces, with NAT if the kernel's connection tracking is ready for it. Needs
     /// CAP_BPF and CAP_NET_ADMIN, and CAP_PERFMON for NAT.
@@ -167,14 +187,18 @@ impl Program {
         Ok(MapHandle::try_from(&found.ok_or(XdpError::Missing)?)?)
     }
 
-    /// Sets whether packets from and to the data network are left to the kernel.
-    pub fn detour_switch(&self) -> Result<Switch, XdpError> {
+    /// What the program has to know of the host's rules.
+    pub fn settings(&self) -> Result<ProgramSettings, XdpError> {
         const PLACE: u32 = 1;
-        let table = self.table("incomplete")?;
-        Ok(Box::new(move |is_on| {
-            let updated = table.update(&PLACE.to_ne_bytes(), &u32::from(is_on).to_ne_bytes(), MapFlags::ANY);
-            updated.map_err(io::Error::other)
-        }))
+        let switches = self.table("incomplete")?;
+        let detour = Box::new(move |is_on| {
+            let value = u32::from(is_on).to_ne_bytes();
+            switches.update(&PLACE.to_ne_bytes(), &value, MapFlags::ANY).map_err(io::Error::other)
+        });
+        let table = self.table("route_mtus")?;
+        let mut known = RouteMtus::new();
+        let route_mtus = Box::new(move |wanted: &RouteMtus| set_mtus(&table, &mut known, wanted));
+        Ok(ProgramSettings { detour, route_mtus })
     }
 
     /// A program of the object.

@@ -10,14 +10,21 @@ use fuzz::{Order, PathUnderTest};
 use std::thread;
 
 fn a_few_thousand(under_test: PathUnderTest) {
-    let order = Order { under_test, seed: 1, from: 0, packets: 6000 };
+    upgraded_every(0, under_test);
+}
+
+fn upgraded_every(upgrade_every: u64, under_test: PathUnderTest) {
+    let order = Order { under_test, seed: 1, from: 0, packets: 6000, upgrade_every };
     // In a separate thread, because it changes its network namespace.
     let result = thread::spawn(move || fuzz::run(order, |_| ())).join().unwrap();
     match result {
         None => {}
         Some(Err(failure)) => panic!("{failure}"),
         Some(Ok(report)) => {
-            assert!(report.packets >= order.packets && report.counters.n3_in.packets > 1000);
+            // The counters are those of the last datapath.
+            let received = if upgrade_every == 0 { 1000 } else { 100 };
+            assert!(report.packets >= order.packets && report.counters.n3_in.packets > received);
+            assert_eq!(report.upgrades > 1, upgrade_every > 0);
             eprintln!("{} in {:?}; {} lost by the kernel", report.packets, report.time, report.lost);
         }
     }
@@ -67,4 +74,14 @@ fn translated_packets_keep_their_connection_on_both_paths() {
 #[test]
 fn the_kernel_translates_for_the_portable_path() {
     a_few_thousand(PathUnderTest::PortableNat);
+}
+
+#[test]
+fn the_program_is_replaced_while_packets_are_translated() {
+    upgraded_every(1000, PathUnderTest::Nat);
+}
+
+#[test]
+fn the_portable_path_is_replaced_while_packets_are_translated() {
+    upgraded_every(1000, PathUnderTest::PortableNat);
 }

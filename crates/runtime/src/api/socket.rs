@@ -1,5 +1,6 @@
 //! The Unix socket of the API.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
@@ -41,6 +42,7 @@ impl Unnamed {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
         }
+        remove_stale(path);
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}", std::process::id()));
         let new = PathBuf::from(name);
@@ -61,6 +63,29 @@ impl Unnamed {
 impl Drop for Unnamed {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.now);
+    }
+}
+
+/// Removes what killed processes left beside a path.
+fn remove_stale(path: &Path) {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+        return;
+    };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    for found in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let of_process = found.file_name().to_str().and_then(|found| {
+            let number = found.strip_prefix(name)?.strip_prefix('.')?;
+            number.parse::<u32>().ok()
+        });
+        // A process binds its socket shortly before it listens.
+        let is_over = |process: u32| {
+            let refuses = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+            !Path::new("/proc").join(process.to_string()).exists()
+                && UnixStream::connect(found.path()).is_err_and(refuses)
+        };
+        if of_process.is_some_and(is_over) {
+            let _ = fs::remove_file(found.path());
+        }
     }
 }
 
@@ -100,7 +125,11 @@ mod tests {
         let (_listener, unnamed) = Unnamed::bind(&path, None).unwrap();
         drop(unnamed);
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1, "only the named one");
+        // One of a killed process, and one whose process cannot be seen but listens.
+        drop(UnixListener::bind(directory.join("api.sock.4194305")).unwrap());
+        let _other = UnixListener::bind(directory.join("api.sock.4194306")).unwrap();
         let _again = bind(&path, Some(&own)).unwrap();
+        assert!(!directory.join("api.sock.4194305").exists() && directory.join("api.sock.4194306").exists());
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
         assert!(bind(&directory.join("x"), Some("no such group")).is_err());
         fs::remove_dir_all(directory).unwrap();

@@ -180,6 +180,30 @@ const REFUSE: u8 = 3;
 const STATE: u8 = 5;
 const HELD: u8 = 8;
 
+/// An SMF must not regard the UPF as failed because the successor needs time for many sessions.
+#[test]
+fn heartbeats_are_answered_and_requests_wait_while_the_state_is_handed_over() {
+    let case = Case { kind: Kind::Portable, nat: false };
+    let Some(stage) = Stage::set(case) else { return };
+    let mut fake = Fake::accepted(&stage, case);
+    fake.0.read_exact(&mut [0]).unwrap();
+    stage.smf.longest_silence();
+    fake.send(4, "");
+    while fake.receive().0 == STATE {}
+    let begun = Instant::now();
+    let failing = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(1500));
+        drop(fake);
+    });
+    let cause = stage.smf.modify(stage.seid);
+    failing.join().unwrap();
+    assert_eq!(cause, Cause::RequestAccepted);
+    assert!(begun.elapsed() > Duration::from_millis(1500), "the request waited");
+    let silence = stage.smf.longest_silence();
+    assert!(silence < Duration::from_millis(700), "{silence:?}");
+    stage.end(true);
+}
+
 #[test]
 fn a_successor_that_fails_changes_nothing() {
     for kind in [Kind::Native, Kind::Portable] {

@@ -23,7 +23,8 @@ use pith_pfcp::ie::{CpFunctionFeatures, NodeId};
 pub struct Counted(pub(super) BTreeMap<SessionId, UsageRecord>);
 
 impl Upf {
-    /// Writes the state at `now` as records, up to the first error of `put`. Until the successor has taken over, or has failed, no input may be handled.
+    /// Writes the state at `now` as records, up to the first error of `put`. Until the successor has taken over, or has failed, no input may be
+    /// handled, except what [`Heartbeats`](super::Heartbeats) answers.
     pub fn export(
         &mut self,
         now: Duration,

@@ -10,6 +10,7 @@
 //! predecessor goes on.
 
 mod export;
+mod heartbeats;
 mod import;
 pub(crate) mod micros;
 mod provisioned;
@@ -17,6 +18,7 @@ mod record;
 mod usage;
 
 pub use export::Counted;
+pub use heartbeats::Heartbeats;
 pub use import::Importer;
 pub(crate) use record::{Octets, ResponseRecord};
 

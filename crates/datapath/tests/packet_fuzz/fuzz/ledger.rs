@@ -206,6 +206,15 @@ pub fn values(upf: &UserPlane) -> (Values, Counters) {
     (values, counters)
 }
 
+/// Adds the counters of a former datapath, without the usage of sessions, which its successor continues.
+pub fn add(values: &mut Values, former: &Values) {
+    values
+        .iter_mut()
+        .zip(former)
+        .take(MEMBER)
+        .for_each(|(value, former)| *value = value.wrapping_add(*former));
+}
+
 /// Zero counters.
 pub fn none() -> Values {
     vec![0; KEYS]

@@ -62,6 +62,8 @@ pub struct Order {
     /// The first packet; rounded down to the start of its round.
     pub from: u64,
     pub packets: u64,
+    /// Packets between two live upgrades; 0: there are none.
+    pub upgrade_every: u64,
 }
 
 /// The result of a run.
@@ -72,6 +74,8 @@ pub struct Report {
     /// Frames lost by the fuzzer's own kernel.
     pub lost: u64,
     pub counters: Counters,
+    /// Live upgrades.
+    pub upgrades: u64,
 }
 
 /// Runs the fuzzer in a network namespace of the calling thread's own. `None` without the privilege to create
@@ -93,6 +97,9 @@ struct Fuzzer {
     forgiven: u64,
     /// The counters after the last round.
     before: Values,
+    upgrades: u64,
+    /// The packet from which on the next upgrade is due.
+    next_upgrade: u64,
 }
 
 impl Fuzzer {
@@ -100,7 +107,19 @@ impl Fuzzer {
         let links = [Side::Radio, Side::Network].map(|side| stage.link(side));
         let lost = stage.lost_by_kernel();
         let (arrivals, ledger) = (Arrivals::default(), Ledger::new());
-        Self { order, stage, links, arrivals, ledger, epoch: None, lost, forgiven: 0, before: ledger::none() }
+        Self {
+            order,
+            stage,
+            links,
+            arrivals,
+            ledger,
+            epoch: None,
+            lost,
+            forgiven: 0,
+            before: ledger::none(),
+            upgrades: 0,
+            next_upgrade: order.from + order.upgrade_every,
+        }
     }
 
     fn run(mut self, mut tell: impl FnMut(&Report)) -> Result<Report, String> {
@@ -120,7 +139,13 @@ impl Fuzzer {
     }
 
     fn report(&self, packets: u64, time: Duration) -> Report {
-        Report { packets, time, lost: self.forgiven, counters: self.stage.upf.counters() }
+        Report {
+            packets,
+            time,
+            lost: self.forgiven,
+            counters: self.stage.upf.counters(),
+            upgrades: self.upgrades,
+        }
     }
 
     /// Sends a round and waits for all its results.
@@ -147,11 +172,30 @@ impl Fuzzer {
             self.ledger.add(&case.verdict);
             self.arrivals.expect(&case.verdict, case.number);
         }
-        for case in &cases {
-            case.frames.iter().for_each(|frame| self.stage.send(case.from, frame));
-        }
+        let (one_half, other_half) = cases.split_at(cases.len() / 2);
+        self.send_frames(one_half);
+        self.upgrade_if_due(first);
+        self.send_frames(other_half);
         self.stage.upf.poll_events(&mut Vec::new());
         self.settle(first, &cases)
+    }
+
+    fn send_frames(&self, cases: &[Case]) {
+        for case in cases {
+            case.frames.iter().for_each(|frame| self.stage.send(case.from, frame));
+        }
+    }
+
+    /// Amid a round, while packets wait everywhere.
+    fn upgrade_if_due(&mut self, first: u64) {
+        if self.order.upgrade_every == 0 || first < self.next_upgrade {
+            return;
+        }
+        // The successor advertises itself to UEs again.
+        self.ledger.permit_advertisements(self.stage.cast.members.len() as u64);
+        self.stage.upgrade();
+        self.upgrades += 1;
+        self.next_upgrade = first + self.order.upgrade_every;
     }
 
     /// With NAT, every connection begins, or lasts on, while all sessions are open: its public end is known then.
@@ -178,7 +222,7 @@ impl Fuzzer {
         let mut begin = Instant::now();
         loop {
             self.receive(first)?;
-            let (values, _) = ledger::values(&self.stage.upf);
+            let values = self.stage.values();
             let conserved = ledger::is_conserved(&self.ledger, &values);
             if self.arrivals.outstanding() == 0 && conserved && self.ledger.missing(&values).is_empty() {
                 self.check(first, cases, &values)?;
@@ -261,14 +305,19 @@ impl Fuzzer {
     }
 
     fn failure(&self, first: u64, cases: &[Case], what: &str, concerned: impl Fn(&Case) -> bool) -> String {
-        let Order { under_test, seed, .. } = self.order;
+        let Order { under_test, seed, upgrade_every, .. } = self.order;
         let suspects: Vec<_> = cases.iter().filter(|case| concerned(case)).map(Case::text).collect();
         let told = suspects.iter().take(SUSPECTS).cloned().collect::<Vec<_>>().join("\n");
         let name = under_test.name();
         format!(
             "{what}\n{told}\n({} of the round concern it)\nsee it again: \
-             make fuzz-user ARGS=\"{name} --seed {seed} --from {first} --packets {ROUND}\"",
-            suspects.len()
+             make fuzz-user ARGS=\"{name} --seed {seed} --from {first} --packets {ROUND}\"{}",
+            suspects.len(),
+            if upgrade_every > 0 {
+                format!(" (after {} live upgrades)", self.upgrades)
+            } else {
+                String::new()
+            }
         )
     }
 
@@ -292,7 +341,7 @@ impl Fuzzer {
             // The kernel may have delivered more.
             self.release();
         }
-        self.ledger.tighten(&ledger::values(&self.stage.upf).0);
+        self.ledger.tighten(&self.stage.values());
         self.stage.cast = Cast::of(first / EPOCH, self.stage.cast.nat.take());
         self.open_connections(first)?;
         self.install();
@@ -302,10 +351,10 @@ impl Fuzzer {
 
     fn install(&mut self) {
         self.ledger.permit_advertisements(self.stage.cast.members.len() as u64);
-        for member in &self.stage.cast.members {
-            let used = ledger::used(&self.stage.upf, &member.session(0));
-            self.stage.upf.install(Arc::new(member.session(used)));
-        }
+        let upf = &self.stage.upf;
+        let session = |member: &Member| member.session(ledger::used(upf, &member.session(0)));
+        let sessions = self.stage.cast.members.iter().map(session).collect();
+        self.stage.install(sessions);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cast::{Cast, GATEWAY_V6, LOCAL_PORTS, Manner, Member, REMOTE_PORTS, REMOTE_V4};
 use super::lasting;
-use super::octets::hex;
+use super::octets::{hex, sum};
 use super::reader::{self, Ip, Message, Outer};
 use super::stage::UPF_N6_V6;
 use crate::support::{GATEWAY, QFI, UPF_N6};
@@ -324,7 +324,10 @@ fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: PossibleRes
     let sent = PossibleResult { n6_out: 1, ..charged.clone() };
     // A packet for a UE that does not exist is routed back, and dropped.
     let leaves = is_beyond(ip.destination);
-    if ip.hops > 1 && (leaves || !ip.plain) {
+    // The kernel discards what has a wrong header checksum (RFC 1812 5.2.2).
+    let head = usize::from(ip.octets[0] & 15) * 4;
+    let is_intact = ip.v6 || ip.octets.get(..head).is_some_and(|head| sum(&[head]) == 0xffff);
+    if ip.hops > 1 && is_intact && (leaves || !ip.plain) {
         results.push(charged.out(Side::Network, with_a_hop_less(ip)));
     }
     let translated = cast.nat.is_none() || lasting::is_sure(ip, Direction::Uplink);

@@ -1,12 +1,15 @@
 //! A UPF between a gNB and a data network that send arbitrary frames and nothing of their own.
 
 use super::cast::{Cast, GATEWAY_V6, GNB_V6, UPF_V6};
+use super::ledger::{self, Values};
 use super::nat::Nat;
 use super::oracle::Side;
 use super::wire::{self, Live};
 use crate::support::*;
 use pith_datapath::{DatapathConfig, PathChoice, UePool, UserPlane, XdpHook};
+use pith_upf::contract::{Datapath, Session};
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const UPF_N6_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x17, 0, 0, 0, 0, 0, 1);
@@ -74,6 +77,11 @@ struct End {
 
 pub struct Stage {
     pub upf: UserPlane,
+    under_test: PathUnderTest,
+    /// The sessions as they were installed last.
+    installed: Vec<Arc<Session>>,
+    /// Counters of former datapaths.
+    base: Values,
     pub cast: Cast,
     radio: End,
     network: End,
@@ -131,6 +139,9 @@ impl Stage {
         }
         Some(Self {
             upf,
+            under_test,
+            installed: Vec::new(),
+            base: ledger::none(),
             cast: Cast::of(0, under_test.nats().then(Nat::default)),
             radio: end(&radio, links[0], "n3"),
             network: end(&server, links[1], "n6"),
@@ -140,6 +151,47 @@ impl Stage {
             buffer: vec![0; 1 << 17],
             frames_lost: 0,
         })
+    }
+
+    /// Installs all sessions.
+    pub fn install(&mut self, sessions: Vec<Session>) {
+        self.installed = sessions.into_iter().map(Arc::new).collect();
+        self.installed.iter().for_each(|session| self.upf.install(Arc::clone(session)));
+    }
+
+    /// The counters, also those of former datapaths. A successor continues the usage of sessions.
+    pub fn values(&self) -> Values {
+        let mut values = ledger::values(&self.upf).0;
+        ledger::add(&mut values, &self.base);
+        values
+    }
+
+    /// Has another datapath take over, as another process does (ADR 0028), while packets flow.
+    pub fn upgrade(&mut self) {
+        let config = config(self.under_test);
+        let handles = self.upf.handles().unwrap();
+        let former = handles.settings.clone();
+        let (mut next, _) = UserPlane::take_over(&config, handles).unwrap();
+        let usages: Vec<_> = self.installed.iter().map(|session| self.upf.usage(session.id)).collect();
+        for (session, usage) in self.installed.iter().zip(&usages) {
+            next.install(Arc::clone(session));
+            usage.iter().for_each(|usage| next.add_usage(session.id, usage));
+        }
+        self.upf.hold().unwrap();
+        next.activate().unwrap();
+        let queued = self.upf.drain().unwrap();
+        next.go_on(queued).unwrap();
+        for (session, before) in self.installed.iter().zip(usages) {
+            let Some(mut usage) = self.upf.usage(session.id) else { continue };
+            for urr in &mut usage.urrs {
+                let counted = before.as_ref().and_then(|before| before.urr(urr.id));
+                urr.volume = urr.volume.since(&counted.map(|urr| urr.volume).unwrap_or_default());
+            }
+            next.add_usage(session.id, &usage);
+        }
+        ledger::add(&mut self.base, &ledger::values(&self.upf).0);
+        next.own_system(&config, &former).unwrap();
+        std::mem::replace(&mut self.upf, next).leave();
     }
 
     pub fn link(&self, side: Side) -> [u8; 6] {

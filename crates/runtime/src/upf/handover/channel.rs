@@ -4,6 +4,7 @@
 //!   │ length, 4 octets │ kind, 1 octet │ body │      descriptors: after a frame that names their number, in groups, each with an octet
 //! ```
 
+use super::message::printable;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -51,10 +52,12 @@ pub enum Kind {
     CountedEnd,
     /// Successor: has everything.
     Done,
+    /// A datagram of N4 that was received since the state was written; only for a successor that takes such.
+    Datagram,
 }
 
 impl Kind {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Hello,
         Self::Accept,
         Self::Refuse,
@@ -69,6 +72,7 @@ impl Kind {
         Self::Counted,
         Self::CountedEnd,
         Self::Done,
+        Self::Datagram,
     ];
 }
 
@@ -117,7 +121,7 @@ impl Channel {
     pub fn expect(&mut self, wanted: Kind) -> io::Result<Vec<u8>> {
         match self.receive()? {
             (kind, body) if kind == wanted => Ok(body),
-            (Kind::Refuse, reason) => Err(io::Error::other(String::from_utf8_lossy(&reason).into_owned())),
+            (Kind::Refuse, reason) => Err(io::Error::other(printable(&String::from_utf8_lossy(&reason)))),
             (kind, _) => Err(invalid(&format!("{kind:?} instead of {wanted:?}"))),
         }
     }

@@ -20,6 +20,23 @@ pub struct Hello {
     /// The version of Pith.
     pub version: String,
     pub settings: Settings,
+    /// Whether it takes datagrams of N4 that waited. Earlier versions do not.
+    #[serde(default)]
+    pub takes_datagrams: bool,
+}
+
+/// Characters of another process's text in a log or an error.
+const LONGEST_TEXT: usize = 500;
+
+/// A text of another process, without what a terminal or a log would interpret.
+pub fn printable(text: &str) -> String {
+    let shown = text.chars().take(LONGEST_TEXT);
+    shown.map(|c| if c.is_control() || is_invisible(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// Marks that change the direction of text, and separators of lines.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Settings that cannot change while packets flow, by name.
@@ -60,7 +77,7 @@ pub fn difference(own: &Settings, other: &Settings) -> Option<String> {
     let names = own.keys().chain(other.keys());
     let mut differing = names.filter(|name| own.get(*name) != other.get(*name));
     differing.next().map(|name| {
-        let (own, other) = (of(own, name), of(other, name));
+        let (name, own, other) = (printable(name), of(own, name), printable(&of(other, name)));
         format!("{name} differs ('{own}' in the running process, '{other}' in the new one): restart the UPF instead")
     })
 }
@@ -193,9 +210,44 @@ pub fn decode_packet(octets: &[u8]) -> io::Result<QueuedOctets> {
     })
 }
 
+/// A datagram with its sender: the length of the address as text, the address, the datagram.
+pub fn encode_datagram(peer: SocketAddr, datagram: &[u8]) -> Vec<u8> {
+    let peer = peer.to_string();
+    [&[peer.len() as u8], peer.as_bytes(), datagram].concat()
+}
+
+pub fn decode_datagram(octets: &[u8]) -> io::Result<(SocketAddr, Vec<u8>)> {
+    let (length, rest) = octets.split_first().ok_or(io::ErrorKind::InvalidData)?;
+    let (peer, datagram) = rest.split_at_checked((*length).into()).ok_or(io::ErrorKind::InvalidData)?;
+    let peer = std::str::from_utf8(peer).ok().and_then(|peer| peer.parse().ok());
+    Ok((peer.ok_or(io::ErrorKind::InvalidData)?, datagram.to_vec()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_other_processes_cannot_control_a_terminal() {
+        assert_eq!(printable("1.2.3"), "1.2.3");
+        assert_eq!(printable("\x1b[2J\n\u{202e}x"), "\u{fffd}[2J\u{fffd}\u{fffd}x");
+        assert_eq!(printable(&"x".repeat(10_000)).len(), LONGEST_TEXT);
+        let own = Settings::from([("upf.tun".to_owned(), "pith0".to_owned())]);
+        let other = Settings::from([("upf.tun".to_owned(), "\x1b]0;x\x07".to_owned())]);
+        let text = difference(&own, &other).unwrap();
+        assert!(!text.contains('\x1b') && !text.contains('\x07'), "{text}");
+    }
+
+    #[test]
+    fn datagrams_keep_their_sender() {
+        for peer in ["192.0.2.1:8805", "[2001:db8::1]:8805", "[fe80::1%3]:8805"] {
+            let peer = peer.parse().unwrap();
+            assert_eq!(decode_datagram(&encode_datagram(peer, b"x")).unwrap(), (peer, b"x".to_vec()));
+        }
+        for invalid in [&b""[..], b"\x09x", b"\x01x"] {
+            assert!(decode_datagram(invalid).is_err());
+        }
+    }
 
     #[test]
     fn queued_packets_keep_where_they_arrived() {

@@ -5,11 +5,11 @@
 //!              ◀── Hello: versions, settings ───────────
 //!  Accept, descriptors ─────────────────────────────────▶  loads its XDP program
 //!              ◀── Begin ───────────────────────────────
-//!  answers N4 no more, State … StateEnd ────────────────▶  installs all sessions
+//!  answers heartbeats only, State … StateEnd ───────────▶  installs all sessions
 //!              ◀── Ready ───────────────────────────────
 //!  reads no more packets, Held ────────────────────────▶  replaces the XDP program
 //!              ◀── Swapped ─────────────────────────────
-//!  Packet … PacketsEnd, Counted … CountedEnd ───────────▶  reads packets, adds usage
+//!  Packet … PacketsEnd, Counted …, Datagram … CountedEnd ▶  reads packets, adds usage
 //!              ◀── Done ────────────────────────────────   serves N4
 //!  ends, and leaves the system as it is
 //! ```
@@ -19,6 +19,7 @@
 
 mod channel;
 mod give;
+mod meanwhile;
 mod message;
 mod take;
 

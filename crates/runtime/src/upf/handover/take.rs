@@ -1,14 +1,16 @@
 //! The successor's side of an upgrade.
 
 use super::channel::{Channel, Kind};
-use super::message::{Accept, Hello, Inherited, PROTOCOL, Settings, decode_packet};
+use super::message::{
+    Accept, Hello, Inherited, PROTOCOL, Settings, decode_datagram, decode_packet, printable,
+};
 use crate::upf::n4::N4;
 use pith_datapath::{DatapathConfig, PathReport, QueuedOctets, StartError, UserPlane, monotonic};
 use pith_upf::contract::{Datapath, Event};
 use pith_upf::handover::{FORMAT, HandoverError, Importer};
 use pith_upf::{Config, HostAddresses, Upf};
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -55,7 +57,7 @@ impl Predecessor {
         }
         channel.limit(Some(PATIENCE))?;
         let version = env!("CARGO_PKG_VERSION").into();
-        let hello = Hello { protocol: PROTOCOL, format: FORMAT, version, settings };
+        let hello = Hello { protocol: PROTOCOL, format: FORMAT, version, settings, takes_datagrams: true };
         channel.send(Kind::Hello, &serde_json::to_vec(&hello).map_err(io::Error::from)?)?;
         let accept: Accept =
             serde_json::from_slice(&channel.expect(Kind::Accept)?).map_err(io::Error::from)?;
@@ -78,7 +80,7 @@ impl Predecessor {
         datapath: &DatapathConfig,
     ) -> Result<Prepared, TakeOverError> {
         let Self { mut channel, accept, inherited: Inherited { n4, handles, .. } } = self;
-        let Accept { zero, former, restoring, .. } = accept;
+        let Accept { version, zero, former, restoring, .. } = accept;
         let n4 = N4::new(n4)?;
         let datapath_config = DatapathConfig { refuses_unknown: !restoring, ..datapath.clone() };
         let (mut datapath, report) = UserPlane::take_over(&datapath_config, handles)?;
@@ -93,6 +95,8 @@ impl Predecessor {
         let events = Vec::new();
         Ok(Prepared {
             channel,
+            version: printable(&version),
+            datagrams: Vec::new(),
             zero,
             former,
             restoring,
@@ -140,6 +144,10 @@ pub fn now(zero: u64) -> Duration {
 /// A successor that has everything but the packets.
 pub struct Prepared {
     channel: Channel,
+    /// The running process's version.
+    version: String,
+    /// Datagrams of N4 that it received and did not handle.
+    pub datagrams: Vec<(SocketAddr, Vec<u8>)>,
     pub zero: u64,
     former: Vec<(String, String)>,
     pub restoring: bool,
@@ -202,6 +210,7 @@ impl Prepared {
                 (Kind::Counted, record) => {
                     self.upf.add_counted(now(self.zero), &record, &mut self.datapath)?;
                 }
+                (Kind::Datagram, octets) => self.datagrams.push(decode_datagram(&octets)?),
                 (Kind::CountedEnd, _) => return Ok(()),
                 (kind, _) => return Err(io::Error::other(format!("{kind:?} within usage")).into()),
             }
@@ -221,6 +230,8 @@ impl Prepared {
 
     /// Becomes the owner of the system's settings.
     pub fn own_system(&mut self) {
+        let (sessions, version) = (self.upf.sessions().count(), &self.version);
+        tracing::info!("user plane: took over {sessions} sessions of a running UPF (Pith {version})");
         if let Err(error) = self.datapath.own_system(&self.datapath_config, &self.former) {
             tracing::error!(%error, "user plane: the packet filter remains that of the former process");
         }
