@@ -6,7 +6,7 @@ use crate::xdp::XdpError;
 use pith_upf::contract::{AddressRange, UeAddress};
 use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -15,6 +15,8 @@ use thiserror::Error;
 pub struct DatapathConfig {
     /// Addresses of this host for GTP-U. Packets are sent from the first of each family.
     pub n3_addresses: Vec<IpAddr>,
+    /// Address of this host for PFCP, if other hosts may reach it: packets to it must come from where their source is routed to.
+    pub n4_address: Option<SocketAddr>,
     /// Name of the TUN interface to create: 1 to 15 bytes, not in use.
     pub tun: String,
     /// Address pools of the UEs.
@@ -107,6 +109,7 @@ impl Default for DatapathConfig {
         let pool = UePool { gateway: IpAddr::from([10, 45, 0, 1]), prefix: 16 };
         Self {
             n3_addresses: vec![IpAddr::from([127, 0, 0, 1])],
+            n4_address: None,
             tun: "pith0".to_owned(),
             pools: vec![pool],
             mtu: 1400,

@@ -264,6 +264,38 @@ fn the_data_network_does_not_speak_gtpu() {
     }
 }
 
+/// A host that names itself as the SMF would end all sessions.
+#[test]
+fn the_data_network_does_not_speak_pfcp() {
+    const PFCP: u16 = 8805;
+    if !enter_namespace() {
+        return;
+    }
+    let (smf, data) = (wire("n3", UPF, GNB, Kind::Portable), wire("n6", UPF_N6, SERVER, Kind::Portable));
+    trust_all_sources();
+    let config = DatapathConfig {
+        n3_addresses: vec![UPF.into()],
+        n4_address: Some((UPF, PFCP).into()),
+        workers: 1,
+        path: PathChoice::Portable,
+        ..DatapathConfig::default()
+    };
+    let upf = UserPlane::start(config).unwrap();
+    let n4 = UdpSocket::bind((UPF, PFCP)).unwrap();
+    n4.set_read_timeout(Some(PATIENCE)).unwrap();
+    data.run(|| {
+        run(&format!("ip addr add {GNB}/32 dev eth0"));
+        run(&format!("ip route add {UPF} via {UPF_N6}"));
+        UdpSocket::bind((GNB, PFCP)).unwrap().send_to(b"forged", (UPF, PFCP)).unwrap();
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    smf.run(|| UdpSocket::bind((GNB, PFCP)).unwrap().send_to(b"of the SMF", (UPF, PFCP)).unwrap());
+    assert_eq!(receive(&n4), b"of the SMF");
+    UdpSocket::bind((UPF, PFCP + 1)).unwrap().send_to(b"of this host", (UPF, PFCP)).unwrap();
+    assert_eq!(receive(&n4), b"of this host");
+    drop(upf);
+}
+
 /// With a firewall packets between UEs pass the kernel, and come to the UPF as those from outside do.
 #[test]
 fn between_ues_by_the_kernel_no_host_of_the_data_network_takes_part() {

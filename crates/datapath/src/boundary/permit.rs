@@ -2,13 +2,14 @@
 
 use crate::packet::Flow;
 use crate::system::{Net, Protocol, parse_network, parse_ports};
+use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::{AddressRange, PortRange};
 use std::fmt;
 use std::str::FromStr;
 
 /// ```text
 /// 10.211.0.1 udp port 53
-/// │          └ icmp, tcp or udp, and ports of the destination; without, all packets
+/// │          └ icmp, tcp or udp, and ports of the destination; without, all packets but GTP-U
 /// └ an address or a network
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +22,26 @@ pub struct Permit {
     pub ports: Option<PortRange>,
 }
 
+/// Its IP protocol number.
+const UDP: u8 = 17;
+
 impl Permit {
     /// Permits all packets to a range.
     pub fn all(to: AddressRange) -> Self {
         Self { to, protocol: None, ports: None }
     }
 
-    /// Whether it permits a packet. A later fragment has no ports, so a permit with ports does not match it.
+    /// Whether it permits a packet. A later fragment has no ports, so a permit with ports does not match it. One without ports does not permit
+    /// GTP-U: a UE that reaches gNBs would send packets in the tunnels of other UEs, with NAT from the UPF's own address.
     pub fn takes(&self, flow: &Flow) -> bool {
+        let is_port = match (self.ports, flow.ports) {
+            (Some(ports), Some((_, port))) => ports.contains(port),
+            (Some(_), None) => false,
+            (None, ports) => !(flow.protocol == UDP && ports.is_some_and(|(_, port)| port == GTPU_PORT)),
+        };
         self.to.contains(flow.destination)
             && self.protocol.is_none_or(|protocol| protocol.numbers().contains(&flow.protocol))
-            && self.ports.is_none_or(|ports| flow.ports.is_some_and(|(_, port)| ports.contains(port)))
+            && is_port
     }
 }
 
@@ -107,5 +117,8 @@ mod tests {
             assert_eq!(permit(rest).takes(&flow), takes, "{rest}");
         }
         assert!(!permit(" udp port 53").takes(&Flow { ports: None, ..flow }), "a later fragment");
+        let gtpu = Flow { ports: Some((2152, 2152)), ..flow };
+        let takes = ["", " udp", " udp port 2152"].map(|rest| permit(rest).takes(&gtpu));
+        assert_eq!(takes, [false, false, true]);
     }
 }

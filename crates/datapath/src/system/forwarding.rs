@@ -26,6 +26,11 @@ const LIFETIMES: [(&str, u32); 2] = [
     ("/proc/sys/net/netfilter/nf_conntrack_icmp_timeout", 60),
 ];
 
+/// Whether it is the lifetime of a mapping.
+pub fn is_lifetime(setting: &str) -> bool {
+    LIFETIMES.iter().any(|(lifetime, _)| *lifetime == setting)
+}
+
 /// A setting that has at least some value; dropping this restores the previous one, unless another instance needs it.
 #[derive(Debug)]
 pub struct Switch {

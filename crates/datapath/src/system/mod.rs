@@ -112,7 +112,9 @@ fn forward(config: &DatapathConfig, former: &[(String, String)]) -> Result<Vec<S
         (config.forwards(IpAddr::is_ipv4), forwarding::V4),
         (config.forwards(IpAddr::is_ipv6), forwarding::V6),
     ];
-    let wanted = families.into_iter().filter(|(wanted, _)| *wanted);
+    // Also what only a former process needed: it is restored at the end.
+    let is_former = |setting: &str| former.iter().any(|(name, _)| name == setting);
+    let wanted = families.into_iter().filter(|(wanted, setting)| *wanted || is_former(setting));
     wanted
         .map(|(_, setting)| {
             let what = format!("turning forwarding on in {setting}");
@@ -125,7 +127,8 @@ fn forward(config: &DatapathConfig, former: &[(String, String)]) -> Result<Vec<S
 /// from before a former process.
 fn lifetimes(config: &DatapathConfig, former: &[(String, String)]) -> Vec<Switch> {
     let has_nat = config.pools.iter().any(|pool| config.has_nat44(*pool));
-    if has_nat { Switch::lifetimes(former) } else { Vec::new() }
+    let had_nat = former.iter().any(|(name, _)| forwarding::is_lifetime(name));
+    if has_nat || had_nat { Switch::lifetimes(former) } else { Vec::new() }
 }
 
 /// Sets up the packet filter. Returns whether it checks closed destinations.
@@ -141,7 +144,16 @@ fn filter(config: &DatapathConfig, switches: &[Switch]) -> Result<(Filter, bool)
         table.body += &tunnels::chain(config, table.family);
         table.body += &bystanders::chain(&config.tun, table.family, switches);
     }
-    let (filter, closes) = match packet_filter(config, closed) {
+    let mut checked = closed.clone();
+    checked.iter_mut().for_each(|table| table.body += &tunnels::n4_chain(config, table.family));
+    let found = packet_filter(config, checked.clone()).or_else(|error| {
+        if checked == closed {
+            return Err(error);
+        }
+        tracing::warn!(%error, "PFCP is accepted from any interface: set the sysctl rp_filter to 1, or load nft_fib");
+        packet_filter(config, closed)
+    });
+    let (filter, closes) = match found {
         Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
         Ok(filter) => (filter, false),
         Err(error) => {

@@ -1,4 +1,4 @@
-//! Keeps the data network from speaking GTP-U: the portable path's sockets take what the kernel delivers, from any interface.
+//! Keeps the data network from speaking GTP-U and PFCP: sockets take what the kernel delivers, from any interface.
 
 use crate::boundary::tunnel_interfaces;
 use crate::config::DatapathConfig;
@@ -19,6 +19,20 @@ pub fn chain(config: &DatapathConfig, family: &str) -> String {
     format!(
         "\tchain tunnels {{\n\t\ttype filter hook input priority -10;\n\
          \t\tiifname {{ {from} }} {family} daddr {{ {own} }} udp dport {GTPU_PORT} counter drop\n\t}}\n"
+    )
+}
+
+/// The chain that checks the reverse path of PFCP, also where the host does not (`rp_filter`): a host of another network that names itself as the
+/// SMF would end all sessions (design 12a). Empty if no other host reaches N4.
+pub fn n4_chain(config: &DatapathConfig, family: &str) -> String {
+    let Some(own) = config.n4_address.filter(|own| own.is_ipv4() == (family == "ip")) else {
+        return String::new();
+    };
+    format!(
+        "\tchain n4 {{\n\t\ttype filter hook input priority -10;\n\
+         \t\t{family} daddr {} udp dport {} iif != \"lo\" fib saddr . iif oif missing counter drop\n\t}}\n",
+        own.ip(),
+        own.port()
     )
 }
 

@@ -87,7 +87,7 @@ item! {
         /// addresses, the networks of N2, N3, N4, the SBI and the API, and UEs of other data networks. Each
         /// is an address or a network, optionally with a protocol (icmp, tcp, udp) and ports. Example:
         /// [10.211.0.1 udp port 53, 192.0.2.0/24] for a DNS server on this machine and a network of gNBs.
-        /// Pings to the gateway are always answered.
+        /// GTP-U, by which UEs could enter the tunnels of others, needs 'udp port 2152'. Pings to the gateway are always answered.
         #[serde(default)]
         reach: Vec<Permit>,
         /// Largest MSS of TCP connections, in octets: 536 to 8960. If absent, the two ends negotiate it.

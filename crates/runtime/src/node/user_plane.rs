@@ -60,6 +60,7 @@ pub(super) fn datapath(config: &Config) -> DatapathConfig {
     });
     DatapathConfig {
         n3_addresses: vec![upf.n3.into()],
+        n4_address: Some(upf.n4).filter(|n4| !n4.ip().is_loopback()),
         tun: upf.tun.clone(),
         pools: pools.collect(),
         mtu: own.first().map_or(1400, |network| network.mtu),

@@ -464,7 +464,7 @@ fn a_ue_whose_handovers_are_cancelled_can_be_handed_over_again() {
         amfs.source.script.insert(Operation::ReleaseUeContext, None);
         cancel(&mut amfs);
         release_at_target(&mut amfs);
-        answer(&mut amfs.source, None);
+        answer(&mut amfs.target, None);
         if amfs.source.downlinks.is_empty() {
             continue;
         }

@@ -52,19 +52,6 @@ pub(super) fn require(world: &mut World, phone: &Phone, sessions: &[u8]) {
     world.ngap(GNB, "HandoverRequired", required(phone, sessions).encode());
 }
 
-#[test]
-fn a_session_that_is_named_twice_counts_once() {
-    let (mut world, phone) = connected(&[5]);
-    require(&mut world, &phone, &[5, 5]);
-    answer(&mut world, Some(N2SmInfoType::PduResSetupReq));
-    let request: HandoverRequest = take!(world, OTHER_GNB, HandoverRequest);
-    assert_eq!(request.sessions.len(), 1);
-    acknowledge(&mut world, request.amf_ue_ngap_id, &[5, 5], &[5]);
-    answer(&mut world, Some(N2SmInfoType::HandoverCmd));
-    let command: HandoverCommand = take!(world, GNB, HandoverCommand);
-    assert_eq!((ids(&command.sessions), command.to_release), (vec![5], None));
-}
-
 /// The open UpdateSmContext requests, the oldest first.
 pub(super) fn updates(world: &World) -> Vec<SmContextUpdateData> {
     let body = |request: &Request| match request {
@@ -166,6 +153,19 @@ fn assert_stays(world: &mut World, mut phone: Phone) {
     assert_eq!(world.running(), []);
     phone.release(world);
     assert_eq!(world.amf.audit().connected, 0);
+}
+
+#[test]
+fn a_session_that_is_named_twice_counts_once() {
+    let (mut world, phone) = connected(&[5]);
+    require(&mut world, &phone, &[5, 5]);
+    answer(&mut world, Some(N2SmInfoType::PduResSetupReq));
+    let request: HandoverRequest = take!(world, OTHER_GNB, HandoverRequest);
+    assert_eq!(request.sessions.len(), 1);
+    acknowledge(&mut world, request.amf_ue_ngap_id, &[5, 5], &[5]);
+    answer(&mut world, Some(N2SmInfoType::HandoverCmd));
+    let command: HandoverCommand = take!(world, GNB, HandoverCommand);
+    assert_eq!((ids(&command.sessions), command.to_release), (vec![5], None));
 }
 
 #[test]
