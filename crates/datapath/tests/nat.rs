@@ -157,26 +157,24 @@ fn a_firewall_opens_a_ue_behind_nat() {
     let firewall = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policies =
         vec![pith_datapath::NetworkPolicy { firewall, ..pith_datapath::NetworkPolicy::none(pool) }];
-    for kind in [Kind::Portable, Kind::Native] {
-        let config = DatapathConfig { nat: true, policies: policies.clone(), ..DatapathConfig::default() };
-        let Some(mut lab) = lab(kind, config) else { return };
-        lab.install(session());
-        let server = lab.data_network(7001);
-        server.send_to(b"closed", (UE, 7002)).unwrap();
-        assert!(lab.gnb_hears_nothing());
-        let mut answer = udp(UE, SERVER, 7001, b"answer");
-        answer[20..22].copy_from_slice(&7000u16.to_be_bytes());
-        for _ in 0..3 {
-            server.send_to(b"open", (UE, 7000)).unwrap();
-            assert_eq!(lab.downlink().payload(), b"open");
-            lab.uplink(TEID, &answer);
-            assert_eq!(receive_from(&server, b"answer"), (UE, 7000).into());
-        }
-        // Connections that hosts have begun end with the session, too.
-        assert_eq!((tracked_ues(), connections_to(UE)), (vec![], 1));
-        lab.upf.remove(SessionId(1));
-        wait_for("the end of the connection", || connections_to(UE) == 0);
+    let config = DatapathConfig { nat: true, policies, ..DatapathConfig::default() };
+    let Some(mut lab) = lab(Kind::Portable, config) else { return };
+    lab.install(session());
+    let server = lab.data_network(7001);
+    server.send_to(b"closed", (UE, 7002)).unwrap();
+    assert!(lab.gnb_hears_nothing());
+    let mut answer = udp(UE, SERVER, 7001, b"answer");
+    answer[20..22].copy_from_slice(&7000u16.to_be_bytes());
+    for _ in 0..3 {
+        server.send_to(b"open", (UE, 7000)).unwrap();
+        assert_eq!(lab.downlink().payload(), b"open");
+        lab.uplink(TEID, &answer);
+        assert_eq!(receive_from(&server, b"answer"), (UE, 7000).into());
     }
+    // Connections that hosts have begun end with the session, too.
+    assert_eq!((tracked_ues(), connections_to(UE)), (vec![], 1));
+    lab.upf.remove(SessionId(1));
+    wait_for("the end of the connection", || connections_to(UE) == 0);
 }
 
 /// Connections in the kernel's table that hosts have begun to a UE.
