@@ -87,8 +87,11 @@ impl World {
                 return Some(format!("RQI in {with_rqi:?}, reflective at the gNB {with_attribute:?}"));
             }
         }
-        let sim_ue = self.ues.iter().find(|ue| session["supi"] == ue.subscriber.supi.as_str())?;
+        let sim_ue = self.ues.iter().find(|ue| ue.owns(session))?;
         let own = sim_ue.ue.sessions().find(|own| session["pduSessionId"] == own.id)?;
+        if !own.reflective_qos && qers.iter().any(|qer| qer.rqi) {
+            return Some("its UE does not support the RQI".into());
+        }
         let flows = own.qos.flows.iter().map(|flow| u64::from(flow.qfi));
         let of_ue: BTreeSet<u64> = flows.chain([u64::from(own.default_qfi)]).collect();
         (of_ue != of_smf).then(|| format!("its UE has the flows {of_ue:?}"))
@@ -97,8 +100,7 @@ impl World {
     /// The address of the gNB that takes the session's downlink packets, and the bearer.
     fn bearer_of(&self, session: &Value) -> Option<(IpAddr, Bearer)> {
         let id = session["pduSessionId"].as_u64()? as u8;
-        let is_its = |sim_ue: &super::SimUe| session["supi"] == sim_ue.subscriber.supi.to_string().as_str();
-        let sim_ue = self.ues.iter().find(|sim_ue| is_its(sim_ue))?;
+        let sim_ue = self.ues.iter().find(|sim_ue| sim_ue.owns(session))?;
         let sim_gnb = &self.gnbs[sim_ue.gnb];
         let bearer = sim_gnb.bearers.get(&(UeKey(sim_ue.connection? as u32), id))?;
         Some((bearer.n3, *bearer))
