@@ -201,8 +201,11 @@ impl World {
         if self.check_agreement().is_ok() {
             return Ok(());
         }
-        for ue in self.registered_ues() {
-            self.at(Duration::ZERO, SimEvent::Act { ue, act: Act::Register });
+        self.update_registrations();
+        if self.plan.services.ladn {
+            // The SMF may have ended the session while the UE registered.
+            self.watched_pass(Duration::from_secs(15))?;
+            self.update_registrations();
         }
         if is_soft && may_differ {
             for act in [Act::Idle, Act::RequestService] {
@@ -213,6 +216,12 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    fn update_registrations(&mut self) {
+        for ue in self.registered_ues() {
+            self.at(Duration::ZERO, SimEvent::Act { ue, act: Act::Register });
+        }
     }
 
     /// No UE waits for anything but the next periodic update.
