@@ -97,7 +97,10 @@ impl World {
         let cycle = granted.edrx.as_ref().and_then(|it| edrx(it.value, it.paging_time_window));
         let own = (drx, cycle.map(|(cycle, _)| cycle.as_millis() as u64), granted.mico.is_some());
         let of_amf = (ue["drx"].as_u64(), ue["extendedDrxMs"].as_u64(), ue["mico"] == true);
-        self.demand(own == of_amf, || {
+        // A periodic update, which requests no DRX, of a UE that does not know that its AMF has ended the registration: the UE goes on with
+        // what it was granted before (TS 24.501 5.5.1.3.2).
+        let is_forgotten = self.is_kill && of_amf == (None, own.1, own.2);
+        self.demand(own == of_amf || is_forgotten, || {
             format!("UE{} was granted (DRX, extended DRX, MICO mode) {own:?}, its AMF has {of_amf:?}", at + 1)
         })
     }
