@@ -6,6 +6,7 @@
 //!  world    the agenda, and dispatch        observed     observed NFs; journal: the ladder
 //!  user     the actions of UEs' users       invariant    conditions after each step, and when all is idle
 //!  many     the worlds of many seeds        kill         crash points of each procedure
+//!  services what some worlds have besides
 //! ```
 
 mod database;
@@ -18,6 +19,7 @@ mod network;
 mod observed;
 mod plan;
 mod server;
+mod services;
 mod stores;
 mod user_plane;
 mod world;
@@ -30,5 +32,6 @@ pub use kill::{
 pub use many::{WorldOutcome, reports_of, run_worlds};
 pub use pith_runtime::residency::WriteForm;
 pub use plan::{Faults, Plan, Residency};
+pub use services::{EmergencyUes, Reachability, Services};
 pub use stores::StoreOperations;
 pub use world::{AttackAction, Attacker, Failure, ObservedMessages, ReflectedAnswer, Report, World};

@@ -4,13 +4,14 @@ use crate::dice::Dice;
 use crate::journal::SharedJournal;
 use crate::observed::{NfView, Observed};
 use crate::plan::{Plan, Residency};
+use crate::services::{EmergencyUes, Reachability};
 use pith_crypto::jws::{JwsAlgorithm, SigningKey};
 use pith_crypto::nas::IntegrityAlgorithm;
 use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
-use pith_nf::amf::{Amf, AmfConfig};
+use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, MicoMode};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, ProfileConfig, Shard, profile};
-use pith_nf::gateway::n2::{N2Config, N2Gateway};
+use pith_nf::gateway::n2::{N2Config, N2Gateway, TnlAssociationUsage, TnlEndpoint};
 use pith_nf::gateway::n4::{N4Config, N4Peer, StoredRun};
 use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, ReferenceKey, References};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer, TokenSigner};
@@ -73,6 +74,23 @@ pub(crate) fn slices() -> Vec<Snssai> {
 
 pub(crate) fn dnn() -> Dnn {
     "internet".parse().expect("a constant that is a DNN")
+}
+
+/// The local area data network.
+pub(crate) fn ladn() -> Dnn {
+    "local".parse().expect("a constant that is a DNN")
+}
+
+/// The data network of emergency sessions.
+fn emergency_dnn() -> Dnn {
+    "sos".parse().expect("a constant that is a DNN")
+}
+
+/// The data networks that the SMF has.
+fn data_networks(plan: &Plan) -> Vec<Dnn> {
+    let ladn = plan.services.ladn.then(ladn);
+    let emergency = (plan.services.emergency != EmergencyUes::None).then(emergency_dnn);
+    [dnn()].into_iter().chain(ladn).chain(emergency).collect()
 }
 
 /// A data network that no SMF has.
@@ -353,8 +371,12 @@ impl ShardFactory<'_> {
 
     fn amf_config(&self, identity: Identity) -> AmfConfig {
         let guami = guami(self.plan, self.process);
-        let mut config =
-            AmfConfig::new(identity, guami, amf_slices(self.plan, self.process), vec![self.tai()]);
+        let mut config = AmfConfig::new(
+            identity,
+            guami,
+            amf_slices(self.plan, self.process),
+            tais(self.plan, self.process),
+        );
         config.name = amf_name(self.plan, self.process);
         prefer(&mut config.ciphering, self.plan.ciphering);
         if let Some(ciphering) = self.plan.other_ciphering.filter(|_| self.plan.area(self.process) > 0) {
@@ -364,14 +386,38 @@ impl ShardFactory<'_> {
         config.derives_k_amf = self.plan.derives_k_amf;
         config.selects_slice_instances = self.selects_slice_instances();
         config.timers.t3512 = PERIODIC_UPDATE;
+        self.add_services(&mut config);
         config.retains_ues = self.plan.retaining != 0;
         config.shares_blocks = self.is_in_set();
         config
     }
 
-    /// The tracking area of the AMF.
-    fn tai(&self) -> Tai {
-        tai_of_area(self.plan.tracking_area(self.plan.area(self.process)))
+    fn add_services(&self, config: &mut AmfConfig) {
+        let services = self.plan.services;
+        if services.ladn {
+            config.ladns = vec![Ladn { dnn: ladn(), tais: vec![tai_of_area(0)] }];
+        }
+        if services.emergency != EmergencyUes::None {
+            let may_lack_sim = services.emergency == EmergencyUes::WithoutSim;
+            config.emergency = Some(EmergencyServices {
+                dnn: emergency_dnn(),
+                snssai: Snssai::of_sst(1),
+                unauthenticated: if may_lack_sim { 100 } else { 0 },
+                t3512: EMERGENCY_UPDATE,
+                numbers: Vec::new(),
+            });
+        }
+        if services.reachability != Reachability::Drx {
+            config.longest_edrx_cycle = Duration::from_secs(60);
+            config.mico = Some(MicoMode {
+                t3512: PERIODIC_UPDATE + Duration::from_secs(120),
+                all_plmn_area: self.plan.seed.is_multiple_of(2),
+            });
+            config.paging_priorities = vec![RULE_PRIORITY];
+        }
+        if self.plan.offers_endpoints {
+            config.endpoints = (0..self.plan.associations).map(|number| amf_end(number).ip()).collect();
+        }
     }
 
     const fn is_in_set(&self) -> bool {
@@ -393,9 +439,9 @@ impl ShardFactory<'_> {
             plmns: vec![plmn()],
             slices: slices(),
             slice_instances: self.slice_instances().map(|instance| instance.id).collect(),
-            data_networks: vec![(Snssai::of_sst(1), dnn())],
+            data_networks: data_networks(self.plan).into_iter().map(|dnn| (Snssai::of_sst(1), dnn)).collect(),
             guamis: vec![guami(self.plan, self.process)],
-            tais: vec![self.tai()],
+            tais: tais(self.plan, self.process),
             oauth2: self.plan.oauth2,
             plain: None,
             reads_embedded: self.plan.residency == Residency::Embedded,
@@ -404,24 +450,29 @@ impl ShardFactory<'_> {
     }
 
     fn smf_config(&self) -> SmfConfig {
-        let internet = DataNetwork {
-            dnn: dnn(),
+        let delegation = self.plan.services.delegation;
+        let pool6 = match delegation {
+            0 => (Ipv6Addr::new(0x2001, 0xdb8, 0x40, 0, 0, 0, 0, 0), 44),
+            _ => (Ipv6Addr::new(0x2001, 0xdb8, 0x4000, 0, 0, 0, 0, 0), 40),
+        };
+        let network = |(number, dnn): (u8, Dnn)| DataNetwork {
+            is_ladn: dnn == ladn(),
             snssai: Snssai::of_sst(1),
-            pool6: Some((Ipv6Addr::new(0x2001, 0xdb8, 0x40, 0, 0, 0, 0, 0), 44)),
-            delegation: 0,
+            pool6: (number == 0).then_some(pool6),
+            delegation: if number == 0 { delegation } else { 0 },
+            dnn,
             // With a set each block should have some addresses.
-            pool: (Ipv4Addr::new(10, 45, 0, 0), if self.plan.instances > 0 { 20 } else { 24 }),
+            pool: (Ipv4Addr::new(10, 45 + number, 0, 0), if self.plan.instances > 0 { 20 } else { 24 }),
             reserved: 2,
             dns: vec![Ipv4Addr::new(1, 1, 1, 1).into()],
             mtu: 1400,
             ambr: Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(100) },
-            is_ladn: false,
         };
         let edge = UpfService { data_networks: Some(Vec::new()), ..UpfService::of_all(UPFS[1]) };
         let breakout = Breakout { dnn: dnn(), upf: edge.name.clone(), destinations: vec![BREAKOUT] };
         SmfConfig {
             peers: None,
-            data_networks: vec![internet],
+            data_networks: (0..).zip(data_networks(self.plan)).map(network).collect(),
             t3591: Duration::from_secs(16),
             rq_timer: 60,
             t3592: Duration::from_secs(16),
@@ -431,7 +482,10 @@ impl ShardFactory<'_> {
             shares_blocks: self.is_in_set(),
             upfs: vec![edge],
             breakouts: if self.plan.breaks_out { vec![breakout] } else { Vec::new() },
-            emergency: None,
+            emergency: (self.plan.services.emergency != EmergencyUes::None).then(|| {
+                let (dnn, snssai) = (emergency_dnn(), Snssai::of_sst(1));
+                pith_nf::smf::EmergencyServices { dnn, snssai, five_qi: 5, arp_priority: 1 }
+            }),
         }
     }
 }
@@ -441,6 +495,22 @@ const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 
 /// T3512 of every world: short, so that the core notices soon who is gone.
 pub(crate) const PERIODIC_UPDATE: Duration = Duration::from_secs(10 * 60);
+
+/// T3512 of UEs that are registered for emergency services: longer than a kill takes.
+const EMERGENCY_UPDATE: Duration = Duration::from_secs(20 * 60);
+
+/// ARP priority level of the flows of PCC rules: that of priority services, if there are some.
+pub(crate) const RULE_PRIORITY: u8 = 3;
+
+/// The AMF's end of a gNB's association with that number.
+pub(crate) fn amf_end(number: u8) -> SocketAddr {
+    SocketAddr::from(([10, 2, 0, 5 + number], 38412))
+}
+
+/// The tracking areas of a process's AMF.
+fn tais(plan: &Plan, process: usize) -> Vec<Tai> {
+    plan.tracking_areas(plan.area(process)).map(tai_of_area).collect()
+}
 
 /// Maximum time that NG SETUP RESPONSE waits for the shards, as in `pith`.
 const SETUP_WAIT: pith_nf::kit::Duration = pith_nf::kit::Duration::from_secs(5);
@@ -455,13 +525,13 @@ pub(crate) fn n2_gateway(plan: &Plan, process: usize, owners: Arc<OwnerMap>) -> 
         guamis: vec![guami(plan, process)],
         relative_capacity: u8::MAX,
         plmns: vec![(plmn(), amf_slices(plan, process))],
-        tais: vec![tai_of_area(plan.tracking_area(plan.area(process)))],
+        tais: tais(plan, process),
         instance: plan.instance(process),
         owners,
         shards: plan.shards as u8,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
-        endpoints: Vec::new(),
+        endpoints: endpoints(plan),
         setup_wait: SETUP_WAIT,
     });
     if process < plan.instances { gateway.sharing_blocks(plan.lease + ADOPTION) } else { gateway }
@@ -496,4 +566,14 @@ pub(crate) fn n4_config(
 fn prefer<T: PartialEq>(algorithms: &mut Vec<T>, preferred: T) {
     algorithms.retain(|algorithm| *algorithm != preferred);
     algorithms.insert(0, preferred);
+}
+
+/// The AMF's endpoints that gNBs are to learn of.
+fn endpoints(plan: &Plan) -> Vec<TnlEndpoint> {
+    let offered = if plan.offers_endpoints { plan.associations } else { 0 };
+    (0..offered).map(|number| endpoint(amf_end(number))).collect()
+}
+
+const fn endpoint(address: SocketAddr) -> TnlEndpoint {
+    TnlEndpoint { address, usage: TnlAssociationUsage::both, weight: Some(100) }
 }

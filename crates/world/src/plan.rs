@@ -1,6 +1,7 @@
 //! The parameters of a seed: shape of the core, number of UEs and gNBs, and faults.
 
 use crate::dice::Dice;
+use crate::services::Services;
 use pith_crypto::nas::CipheringAlgorithm;
 use pith_nf::kit::Nf;
 use pith_runtime::residency::WriteForm;
@@ -118,6 +119,8 @@ pub struct Plan {
     pub reallocates: bool,
     /// Associations of each gNB with each of these AMFs.
     pub associations: u8,
+    /// gNBs learn from the AMF of the endpoints to which they establish the further ones.
+    pub offers_endpoints: bool,
     /// Further ones join by NG Setup, not by RAN Configuration Update.
     pub joins_by_ng_setup: bool,
     /// A bit for each gNB: it retains its UEs while it has no association.
@@ -150,8 +153,10 @@ pub struct Plan {
     pub faults: Faults,
     /// Blocks of ids that pass from shard to shard, in total.
     pub moves: u32,
-    /// Maximum number of actions of each UE.
+    /// Maximum number of actions of each UE. 0: no random ones.
     pub acts: usize,
+    /// What there is beside registrations and sessions.
+    pub services: Services,
 }
 
 impl Plan {
@@ -195,6 +200,7 @@ impl Plan {
             reallocates: false,
             gnbs: 1 + dice.index(3),
             associations: 1,
+            offers_endpoints: false,
             joins_by_ng_setup: false,
             // Drawn apart, too.
             retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
@@ -216,8 +222,11 @@ impl Plan {
             },
             moves: 0,
             acts: 3 + dice.index(10),
+            services: Services::default(),
         }
         .with_moves()
+        .with_services()
+        .with_associations()
     }
 
     /// The plan of a seed with several instances of AMF, SMF and PCF. The other NFs share a process, or have one each. Every fourth seed has
@@ -241,8 +250,12 @@ impl Plan {
             instances,
             shards: 1 + dice.index(2),
             oauth2: false,
+            associations: 1,
+            offers_endpoints: false,
+            joins_by_ng_setup: false,
             retaining: 0,
             residency,
+            services: Services::draw(seed, plan.gnbs, residency),
             store: Some(form),
             store_latency: latency,
             faults,
@@ -268,10 +281,23 @@ impl Plan {
         (faults.store_losses, faults.power_failures) = (0, 0);
         let residency =
             if plan.residency.needs_runtime_store() { Residency::Stateless } else { plan.residency };
+        let gnbs_of_area = 1 + dice.index(2);
+        // Drawn apart, too.
+        let mut other = Dice::new(seed ^ 0x6b61_6d66_0000);
+        let derives_k_amf = other.chance(400);
+        // An AMF that gives others no K_AMF passes no UE on that it has authenticated.
+        let reallocates = areas == 2 && !derives_k_amf && other.chance(350);
+        let ciphers = [CipheringAlgorithm::Nea1, CipheringAlgorithm::Nea2];
+        let other_ciphering = other.chance(400).then(|| ciphers[other.index(2)]);
+        let gnbs = if reallocates { gnbs_of_area } else { areas * gnbs_of_area };
         Self {
             processes,
             areas,
-            gnbs: areas * (1 + dice.index(2)),
+            gnbs,
+            reallocates,
+            derives_k_amf,
+            other_ciphering,
+            services: Services::draw(seed, gnbs, residency),
             retaining: 0,
             // An SMF knows the former AMF's late requests from the new one's.
             oauth2: true,
@@ -310,9 +336,27 @@ impl Plan {
         if self.areas > 1 { before } else { 0 }
     }
 
-    /// The tracking area of an AMF's area.
-    pub(crate) const fn tracking_area(&self, area: usize) -> usize {
-        if self.reallocates { 0 } else { area }
+    /// The tracking areas of an AMF's area.
+    pub(crate) const fn tracking_areas(&self, area: usize) -> std::ops::Range<usize> {
+        match (self.has_one_area(), self.services.ladn) {
+            (true, true) => 0..2,
+            (true, false) => 0..1,
+            (false, _) => area..area + 1,
+        }
+    }
+
+    /// Whether all AMFs serve the same tracking areas.
+    const fn has_one_area(&self) -> bool {
+        self.areas == 1 || self.reallocates
+    }
+
+    /// The tracking area of a gNB; the first one is that of the LADN.
+    pub(crate) fn tracking_area_of_gnb(&self, endpoint: usize) -> usize {
+        match (self.has_one_area(), self.services.ladn) {
+            (true, true) => endpoint / self.amfs() % 2,
+            (true, false) => 0,
+            (false, _) => self.area_of_gnb(endpoint),
+        }
     }
 
     /// The area of a gNB.
@@ -336,6 +380,38 @@ impl Plan {
     /// Whether the UPFs of a seed retain sessions.
     pub(crate) const fn retain(seed: u64) -> bool {
         seed % 3 != 2
+    }
+
+    /// The plan without what seeds did not have when they found a fault: services, several associations, derived keys, re-allocation.
+    #[must_use]
+    pub fn as_before(self) -> Self {
+        let gnbs = if self.reallocates { self.gnbs * self.areas } else { self.gnbs };
+        Self {
+            services: Services::default(),
+            associations: 1,
+            offers_endpoints: false,
+            joins_by_ng_setup: false,
+            derives_k_amf: false,
+            other_ciphering: None,
+            reallocates: false,
+            gnbs,
+            ..self
+        }
+    }
+
+    fn with_services(self) -> Self {
+        Self { services: Services::draw(self.seed, self.gnbs, self.residency), ..self }
+    }
+
+    /// Drawn apart, too.
+    fn with_associations(mut self) -> Self {
+        let mut dice = Dice::new(self.seed ^ 0x746e_6c61_0000);
+        if dice.chance(250) {
+            self.associations = 2;
+            self.joins_by_ng_setup = dice.chance(300);
+            self.offers_endpoints = dice.chance(500);
+        }
+        self
     }
 
     /// Drawn apart, so that other parameters of a seed stay the same.
@@ -371,6 +447,7 @@ impl Plan {
             reallocates: false,
             gnbs: 1,
             associations: 1,
+            offers_endpoints: false,
             joins_by_ng_setup: false,
             retaining: 0,
             ues: 1,
@@ -388,6 +465,7 @@ impl Plan {
             faults: Faults::default(),
             moves: 0,
             acts: 0,
+            services: Services::default(),
         }
     }
 

@@ -26,11 +26,8 @@ fn no_crash_point_breaks_what_the_residency_promises() {
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     let points: u64 = table.values().map(|row| row.points).sum();
     assert!(points > 500, "{points} crash points");
-    // A document of all NFs of a UE has room for one AMF.
-    let of_two_amfs = PROCEDURES.iter().filter(|it| it.name.contains("-amf")).count();
-    let of_one_document = Residency::STORED.iter().filter(|it| it.needs_runtime_store()).count();
-    let all = Residency::STORED.len() * PROCEDURES.len();
-    assert_eq!(table.len(), all - of_two_amfs * of_one_document);
+    let possible = |residency: &Residency| PROCEDURES.iter().filter(|it| it.may_have(*residency)).count();
+    assert_eq!(table.len(), Residency::STORED.iter().map(possible).sum::<usize>());
 }
 
 /// Every seventh input of each procedure, or (`shared`, `embedded`) every sixteenth, in two worlds with several shards.

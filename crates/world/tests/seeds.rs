@@ -1,6 +1,6 @@
 //! 256 worlds: the regression test of the NFs under faults.
 
-use pith_world::{Plan, Residency, reports_of};
+use pith_world::{EmergencyUes, Plan, Reachability, Residency, reports_of};
 
 const SEEDS: u64 = 256;
 
@@ -28,6 +28,25 @@ fn each_fault_of_the_store_is_drawn_with_each_residency() {
     }
     assert!(count(&|plan| plan.store.is_some() && plan.faults.panics > 0) > 10);
     assert!(count(&|plan| plan.ues == 50) > 2);
+}
+
+#[test]
+fn each_service_is_drawn() {
+    let plans: Vec<_> = (0..SEEDS).map(Plan::of_seed).collect();
+    let count = |what: &dyn Fn(&Plan) -> bool| plans.iter().filter(|plan| what(plan)).count();
+    let drawn = [
+        count(&|plan| plan.services.ladn),
+        count(&|plan| plan.services.emergency == EmergencyUes::Registered),
+        count(&|plan| plan.services.emergency == EmergencyUes::Subscribers),
+        count(&|plan| plan.services.emergency == EmergencyUes::WithoutSim),
+        count(&|plan| plan.services.reachability == Reachability::Drawn),
+        count(&|plan| plan.services.delegation > 0),
+        count(&|plan| plan.offers_endpoints),
+    ];
+    assert!(drawn.iter().all(|worlds| *worlds > 8), "{drawn:?}");
+    let areas: Vec<_> = (0..SEEDS).map(|seed| Plan::of_areas(seed, 2)).collect();
+    assert!(areas.iter().filter(|plan| plan.reallocates).count() > 8);
+    assert!(areas.iter().filter(|plan| plan.derives_k_amf).count() > 8);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::Amf;
 use super::connection::RanContext;
 use super::context::{RmState, UeContext};
+use super::reachability::{Drx, ExtendedDrx};
 use super::session::UserPlane;
 use serde_json::{Value, json};
 
@@ -105,6 +106,9 @@ impl Amf {
             "tai": ue.location.map(|location| location.tai),
             "cell": ue.location.map(|location| location.cell),
             "allowedNssai": ue.slices.allowed,
+            "drx": ue.reachability.drx.map(Drx::frames),
+            "extendedDrxMs": ue.reachability.extended_drx.map(ExtendedDrx::cycle_ms),
+            "mico": ue.reachability.mico.is_some(),
             "sessions": ue.sessions.iter().map(|session| json!({
                 "id": session.id,
                 "snssai": session.snssai,

@@ -89,6 +89,16 @@ impl Drx {
         }
     }
 
+    /// The cycle in radio frames.
+    pub const fn frames(self) -> u16 {
+        match self {
+            Self::T32 => 32,
+            Self::T64 => 64,
+            Self::T128 => 128,
+            Self::T256 => 256,
+        }
+    }
+
     /// As gNBs get it.
     pub const fn paging_drx(self) -> PagingDrx {
         match self {
@@ -150,6 +160,11 @@ impl ExtendedDrx {
 
     fn parameters(self) -> ExtendedDrxParameters {
         ExtendedDrxParameters { paging_time_window: self.window, value: self.value, further: Vec::new() }
+    }
+
+    /// The cycle in milliseconds.
+    pub fn cycle_ms(self) -> u64 {
+        CYCLES.iter().find(|(value, ..)| *value == self.value).unwrap_or(&CYCLES[0]).1
     }
 
     fn entry(self) -> (Duration, NrPagingEdrxCycle) {

@@ -48,6 +48,7 @@ impl Smf {
             .collect();
         json!({
             "supi": session.ue.supi(),
+            "pei": session.ue.supi().is_none().then(|| session.ue.as_str()),
             "emergency": session.is_emergency,
             "pduSessionId": session.pdu_session_id,
             "dnn": session.dnn,

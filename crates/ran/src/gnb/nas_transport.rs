@@ -36,7 +36,10 @@ impl Gnb {
         }
         let ran_ue_ngap_id = self.allocate_ran_id();
         let stream = self.stream_for(ran_ue_ngap_id);
-        self.open(ue, ran_ue_ngap_id, cause == RrcEstablishmentCause::emergency);
+        // An emergency registered UE answers PAGING, too (TS 24.501 table 4.5.6.1).
+        let may_be_emergency =
+            matches!(cause, RrcEstablishmentCause::emergency | RrcEstablishmentCause::mt_Access);
+        self.open(ue, ran_ue_ngap_id, may_be_emergency);
         let message = InitialUeMessage {
             ran_ue_ngap_id,
             nas_pdu,

@@ -99,6 +99,7 @@ fn sessions(options: &RunOptions) -> Vec<SessionRequest> {
         snssai: is_normal.then_some(*snssai),
         session_type: options.pdu_type,
         reflective_qos: options.reflective_qos,
+        is_emergency: !is_normal,
     };
     (SESSION..).zip(options.slice.iter().take(most)).map(request).collect()
 }

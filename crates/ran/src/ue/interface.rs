@@ -19,6 +19,8 @@ pub enum Input<'a> {
     EstablishSession(SessionRequest),
     /// The user releases a PDU session.
     ReleaseSession(u8),
+    /// The UE no longer supports reflective QoS in a session.
+    RevokeReflectiveQos(u8),
     /// There is uplink data, and the sessions' user plane is not active.
     RequestService,
     /// The user deregisters the UE.

@@ -29,7 +29,7 @@ mod transport;
 mod usim;
 
 pub use interface::{Event, Failure, Input, Output, SessionFailure};
-pub use reachability::{PagedWith, RequestedReachability};
+pub use reachability::{GrantedReachability, PagedWith, RequestedReachability};
 pub use session::{Qos, Session, SessionRequest};
 pub use usim::{Concealment, Subscription};
 
@@ -236,6 +236,16 @@ impl Ue {
         self.registration.guti
     }
 
+    /// What the network has granted in the last registration.
+    pub fn reachability(&self) -> &GrantedReachability {
+        &self.registration.reachability
+    }
+
+    /// Whether the UE has an emergency session.
+    pub fn has_emergency_session(&self) -> bool {
+        self.sessions.has_emergency()
+    }
+
     /// The running timers, by their names in TS 24.501.
     pub fn running_timers(&self) -> Vec<&'static str> {
         self.timers.running().map(Timer::name).chain(self.sessions.running_timers()).collect()
@@ -266,6 +276,7 @@ impl Ue {
             Input::Register => self.register_by_user(),
             Input::EstablishSession(request) => self.establish_session(request),
             Input::ReleaseSession(id) => self.release_session(id),
+            Input::RevokeReflectiveQos(id) => self.revoke_reflective_qos(id),
             Input::RequestService => self.request_service_for_data(),
             Input::Deregister { switch_off } => self.deregister_by_user(switch_off),
             Input::Camp(tai) => self.camp(tai),

@@ -21,12 +21,16 @@ pub struct RequestedReachability {
 }
 
 /// What the network has granted in the last registration.
-#[derive(Debug, Clone, Default)]
-pub(super) struct GrantedReachability {
-    drx: Option<DrxParameters>,
-    edrx: Option<ExtendedDrxParameters>,
-    mico: Option<MicoIndication>,
-    active_time: Option<Duration>,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantedReachability {
+    /// UE-specific DRX.
+    pub drx: Option<DrxParameters>,
+    /// Extended DRX.
+    pub edrx: Option<ExtendedDrxParameters>,
+    /// MICO mode; an emergency session ends it.
+    pub mico: Option<MicoIndication>,
+    /// Active time of MICO mode (T3324).
+    pub active_time: Option<Duration>,
 }
 
 /// With which DRX a UE is paged.
@@ -90,6 +94,11 @@ impl Ue {
         }
     }
 
+    /// The UE has an emergency session: it leaves MICO mode until the next registration (TS 24.501 5.3.6).
+    pub(super) fn leave_mico_mode(&mut self) {
+        self.registration.reachability.mico = None;
+    }
+
     /// The UE was paged: with the DRX that it uses, and not in MICO mode.
     pub(super) fn check_paging(&mut self, with: PagedWith) {
         let granted = &self.registration.reachability;
@@ -100,7 +109,8 @@ impl Ue {
             Some(DrxParameters::T256) => Some(PagingDrx::v256),
             _ => None,
         };
-        let is_extended = granted.edrx.is_some();
+        // Extended DRX is not used during an emergency session (TS 24.501 5.3.16).
+        let is_extended = granted.edrx.is_some() && !self.sessions.has_emergency();
         let is_unreachable = granted.mico.is_some() && granted.active_time.is_none();
         if with != (PagedWith { drx, is_extended }) {
             let text = format!("paged with {with:?}, granted {drx:?}, extended: {is_extended}");

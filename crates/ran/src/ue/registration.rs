@@ -54,9 +54,11 @@ impl Ue {
     pub(super) fn begin_registration(&mut self, kind: RegistrationKind) {
         self.timers.stop_all(&[Timer::T3502, Timer::T3511, Timer::T3512]);
         let request = self.registration_request(kind);
-        let cause = match kind {
-            RegistrationKind::Emergency => RrcEstablishmentCause::emergency,
-            _ => RrcEstablishmentCause::mo_Signalling,
+        // Also updates of a UE that is registered for emergency services (TS 24.501 table 4.5.6.1).
+        let cause = if self.settings.service.is_emergency() {
+            RrcEstablishmentCause::emergency
+        } else {
+            RrcEstablishmentCause::mo_Signalling
         };
         self.state = State::AwaitingRegistrationAccept(kind);
         self.send_request(request, cause);
@@ -93,10 +95,16 @@ impl Ue {
         (!slices.is_empty()).then_some(Nssai(slices))
     }
 
+    /// T3512 expired. A UE that is registered for emergency services makes no update: it deregisters locally (TS 24.501 5.3.7).
     pub(super) fn begin_periodic_update(&mut self) {
-        if self.state == State::Registered && self.connection == Connection::Idle {
-            self.begin_registration(RegistrationKind::PeriodicUpdating);
+        if self.state != State::Registered || self.connection != Connection::Idle {
+            return;
         }
+        if self.settings.service.is_emergency() {
+            self.deregister_locally();
+            return self.event(Event::Deregistered { by_network: false });
+        }
+        self.begin_registration(RegistrationKind::PeriodicUpdating);
     }
 
     /// REGISTRATION ACCEPT (TS 24.501 5.5.1.2.4, 5.5.1.3.4).
@@ -151,7 +159,9 @@ impl Ue {
         }
         self.check_reachability(accept, kind);
         let is_emergency = self.settings.service.is_emergency();
-        if accept.result.emergency_registered != is_emergency {
+        // An AMF that has lost the registration does not know that an update is of an emergency registered UE (TS 24.501 5.5.1.3.4).
+        let may_be_normal = is_emergency && !begins_registration(kind);
+        if accept.result.emergency_registered != is_emergency && !may_be_normal {
             let text = format!("emergency registered: {}", accept.result.emergency_registered);
             self.violation("TS 24.501 9.11.3.6", text);
         }

@@ -66,9 +66,11 @@ impl Ue {
         self.timers.start(Timer::T3517, self.now + Timer::T3517.duration());
     }
 
-    /// The service type of a request: a UE that is registered for emergency services requests these (TS 24.501 5.6.1.2.1).
+    /// The service type of a request: a UE that is registered for emergency services, or needs an emergency session, requests these (TS 24.501
+    /// 5.6.1.2.1).
     fn service_type(&self, service_type: ServiceType) -> ServiceType {
-        if self.settings.service.is_emergency() && service_type != ServiceType::MobileTerminatedServices {
+        let is_emergency = self.settings.service.is_emergency() || self.sessions.has_waiting_emergency();
+        if is_emergency && service_type != ServiceType::MobileTerminatedServices {
             ServiceType::EmergencyServices
         } else {
             service_type

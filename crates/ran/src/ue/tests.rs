@@ -62,6 +62,7 @@ fn request(id: u8) -> SessionRequest {
         snssai: Some(slice()),
         session_type: PduSessionType::Ipv4,
         reflective_qos: false,
+        is_emergency: false,
     }
 }
 

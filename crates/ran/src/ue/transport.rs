@@ -1,27 +1,22 @@
 //! NAS transport: 5GSM messages to and from the SMF (TS 24.501 5.4.5).
 
-use super::Ue;
+use super::{SessionRequest, Ue};
 use pith_nas::GsmMessage;
 use pith_nas::gmm::{DlNasTransport, UlNasTransport};
 use pith_nas::ie::{MappedSnssai, PayloadContainerType, RequestType};
-use pith_types::{Dnn, Snssai};
 
 impl Ue {
     /// Sends a 5GSM message that requests a session, with DNN and slice (TS 24.501 5.4.5.2.2).
-    pub(super) fn send_gsm_request(
-        &mut self,
-        message: &GsmMessage,
-        dnn: Option<Dnn>,
-        snssai: Option<Snssai>,
-    ) {
+    pub(super) fn send_gsm_request(&mut self, message: &GsmMessage, request: &SessionRequest) {
         let mut transport = transport_of(message);
-        transport.request_type = Some(if self.settings.service.is_emergency() {
+        let is_emergency = request.is_emergency || self.settings.service.is_emergency();
+        transport.request_type = Some(if is_emergency {
             RequestType::InitialEmergencyRequest
         } else {
             RequestType::InitialRequest
         });
-        transport.dnn = dnn;
-        transport.snssai = snssai.map(MappedSnssai::from);
+        transport.dnn.clone_from(&request.dnn);
+        transport.snssai = request.snssai.map(MappedSnssai::from);
         self.send(&transport.into());
     }
 

@@ -117,3 +117,16 @@ fn a_normal_answer_to_an_emergency_registration_is_reported() {
     pair.give_ciphered(accept(false));
     assert_eq!(pair.violation(), "TS 24.501 9.11.3.6");
 }
+
+/// TS 24.501 5.3.7.
+#[test]
+fn an_emergency_registered_ue_deregisters_when_t3512_expires() {
+    let mut pair = without_sim();
+    pair.release_connection();
+    pair.advance(std::time::Duration::from_secs(60));
+    assert_eq!(pair.ue.state(), pith_ran::ue::State::Registered);
+    pair.advance(std::time::Duration::from_secs(3600));
+    assert_eq!(pair.ue.state(), pith_ran::ue::State::Deregistered);
+    assert!(pair.events.contains(&Event::Deregistered { by_network: false }));
+    assert!(pair.sent.is_empty(), "without signalling");
+}

@@ -313,6 +313,7 @@ pub fn session_request(id: u8) -> SessionRequest {
         snssai: Some(Snssai::of_sst(1)),
         session_type: PduSessionType::Ipv4,
         reflective_qos: false,
+        is_emergency: false,
     }
 }
 

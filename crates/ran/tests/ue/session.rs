@@ -287,3 +287,45 @@ fn a_slice_that_is_not_allowed_is_not_requested() {
     assert_eq!(pair.events, [Event::SessionFailed(1, SessionFailure::NotPossible)]);
     assert!(pair.sent.is_empty());
 }
+
+/// TS 24.501 6.4.2.2, 6.4.2.3, 6.4.2.6.
+#[test]
+fn a_ue_revokes_its_support_of_reflective_qos_until_the_network_accepts() {
+    let mut pair = registered();
+    pair.input(Input::EstablishSession(SessionRequest { reflective_qos: true, ..session_request(1) }));
+    let pti = pair.session_message().pti;
+    pair.give_session(&GsmMessage::new(1, pti, establishment_accept()));
+    pair.input(Input::RevokeReflectiveQos(1));
+    let message = pair.session_message();
+    let GsmBody::PduSessionModificationRequest(request) = message.body else { panic!() };
+    assert!(request.gsm_capability.is_some_and(|capability| !capability.reflective_qos()));
+    assert!(pair.ue.running_timers().contains(&"T3581"));
+    assert!(pair.ue.sessions().next().unwrap().reflective_qos, "not accepted yet");
+    // A modification of the network does not end that of the UE.
+    pair.give_session(&GsmMessage::new(1, 0, PduSessionModificationCommand::new()));
+    assert_eq!(pair.session_message().body.name(), "PduSessionModificationComplete");
+    assert!(pair.ue.running_timers().contains(&"T3581"));
+    for _ in 0..2 {
+        pair.give_session(&GsmMessage::new(1, message.pti, PduSessionModificationCommand::new()));
+        assert_eq!(pair.session_message().body.name(), "PduSessionModificationComplete", "also if repeated");
+        assert!(!pair.ue.sessions().next().unwrap().reflective_qos);
+        assert!(!pair.ue.running_timers().contains(&"T3581"));
+    }
+    pair.assert_clean();
+    pair.input(Input::RevokeReflectiveQos(1));
+    assert!(pair.sent.is_empty(), "there is nothing to revoke");
+    pair.give_session(&GsmMessage::new(1, 99, PduSessionModificationCommand::new()));
+    assert_eq!(pair.violation(), "TS 24.501 7.3.1");
+}
+
+/// TS 24.501 5.4.5.2.2, 5.6.1.2.1.
+#[test]
+fn a_normally_registered_ue_requests_an_emergency_session() {
+    let mut pair = registered();
+    let request = SessionRequest { dnn: None, snssai: None, is_emergency: true, ..session_request(4) };
+    pair.input(Input::EstablishSession(request));
+    let GmmMessage::UlNasTransport(transport) = pair.ciphered() else { panic!() };
+    assert_eq!(transport.request_type, Some(RequestType::InitialEmergencyRequest));
+    assert!(!pair.ue.has_emergency_session());
+    pair.assert_clean();
+}

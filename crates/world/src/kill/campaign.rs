@@ -126,7 +126,10 @@ fn run(kill: &Kill, stride: u64) -> Row {
         }
     };
     // Another part of the points with each seed.
-    let stride = stride.max(1);
+    let stride = match stride {
+        0 | 1 => 1,
+        stride => stride * kill.procedure.thinning,
+    };
     let chosen = (kill.seed % stride..points).step_by(stride as usize);
     row.points = chosen.clone().count() as u64;
     for point in chosen {

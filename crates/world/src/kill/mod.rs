@@ -128,6 +128,7 @@ impl Kill {
             areas: if needs_amfs { 2 } else { 1 },
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
             associations: 1,
+            offers_endpoints: false,
             joins_by_ng_setup: false,
             // The default is 0: with gNBs that retain their UEs some crash points still fail.
             retaining: if self.retains_ues { 1 + (self.seed % 3) as u8 } else { 0 },
@@ -139,7 +140,7 @@ impl Kill {
             ciphering: ciphers[dice.index(2)],
             other_ciphering: None,
             derives_k_amf: false,
-            reallocates: false,
+            reallocates: self.procedure.reallocates,
             residency: self.residency,
             store_latency: None,
             store: (self.residency.needs_runtime_store() || self.victim == Victim::Instance)
@@ -149,6 +150,7 @@ impl Kill {
             faults: Faults::default(),
             moves: 0,
             acts: 0,
+            services: self.procedure.services,
         }
     }
 
@@ -184,8 +186,9 @@ impl Kill {
             Victim::Split(nf) => nf == Nf::Amf,
             Victim::Move | Victim::Instance => false,
         };
-        let may_have_amfs = is_amf && !self.residency.needs_runtime_store();
-        self.victim.may_have(self.residency) && (may_have_amfs || !self.procedure.needs_amfs)
+        self.victim.may_have(self.residency)
+            && self.procedure.may_have(self.residency)
+            && (is_amf || !self.procedure.needs_amfs)
     }
 
     /// Runs the procedure without a crash; returns the number of its crash points.

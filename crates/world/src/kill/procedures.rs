@@ -1,6 +1,8 @@
 //! The procedures during which a process is killed.
 
-use crate::world::{Act, Ends, Fault, SubscriptionChange};
+use crate::plan::Residency;
+use crate::services::{EmergencyUes, Reachability, Services};
+use crate::world::{Act, EMERGENCY, Ends, Fault, LOCAL, REFLECTIVE_RULE, SubscriptionChange};
 use pith_nf::kit::Deregister;
 use std::time::Duration;
 
@@ -25,6 +27,12 @@ pub struct Procedure {
     pub(crate) needs_gnbs: bool,
     /// That gNB is at an AMF of another AMF Set, which has a process of its own.
     pub(crate) needs_amfs: bool,
+    /// The first AMF passes UEs on to the second one.
+    pub(crate) reallocates: bool,
+    /// What there is beside registrations and sessions.
+    pub(crate) services: Services,
+    /// Of the chosen crash points every n-th counts, if not all are chosen.
+    pub(crate) thinning: u64,
 }
 
 impl Procedure {
@@ -39,7 +47,22 @@ impl Procedure {
             needs_classifier: false,
             needs_gnbs: false,
             needs_amfs: false,
+            reallocates: false,
+            services: Services {
+                ladn: false,
+                emergency: EmergencyUes::None,
+                reachability: Reachability::Drx,
+                delegation: 0,
+            },
+            thinning: 1,
         }
+    }
+
+    /// Whether the residency can be configured. A document of all NFs of a UE has room for one AMF, and is found by the SUPI, which a UE without a
+    /// SIM card does not have.
+    pub fn may_have(&self, residency: Residency) -> bool {
+        let is_for_all = !self.needs_amfs && self.services.emergency != EmergencyUes::WithoutSim;
+        is_for_all || !residency.needs_runtime_store()
     }
 
     const fn ends(self, ends: Ends) -> Self {
@@ -61,6 +84,30 @@ impl Procedure {
     /// An AMF that ends does not transfer the context: the other one registers the UE without it.
     const fn with_amfs(self) -> Self {
         Self { needs_gnbs: true, needs_amfs: true, ends: Ends::Context, ..self }
+    }
+
+    const fn with_reallocation(self) -> Self {
+        Self { needs_amfs: true, reallocates: true, ends: Ends::Context, thinning: 4, ..self }
+    }
+
+    const fn with_ladn(self) -> Self {
+        Self { needs_gnbs: true, services: Services { ladn: true, ..self.services }, thinning: 4, ..self }
+    }
+
+    const fn of_emergency(self, emergency: EmergencyUes) -> Self {
+        Self { services: Services { emergency, ..self.services }, thinning: 4, ..self }
+    }
+
+    const fn requesting(self, reachability: Reachability) -> Self {
+        Self { services: Services { reachability, ..self.services }, thinning: 4, ..self }
+    }
+
+    const fn delegating(self, bits: u8) -> Self {
+        Self { services: Services { delegation: bits, ..self.services }, thinning: 4, ..self }
+    }
+
+    const fn thinned(self) -> Self {
+        Self { thinning: 4, ..self }
     }
 
     const fn with_classifier(self) -> Self {
@@ -102,6 +149,11 @@ const fn aged() -> [Act; 2 + 3 * 14] {
 
 /// After these restarts the AMF has reserved more NAS COUNTs than the UE can estimate: it authenticates the UE at its next request.
 const AGED: &[Act] = &aged();
+const REFLECTIVE: &[Act] = &[Register, Establish(1), Act::AddFlow(1, REFLECTIVE_RULE)];
+const IN_LADN: &[Act] = &[Register, Establish(LOCAL)];
+const IDLE_OUTSIDE: &[Act] = &[Register, Establish(LOCAL), Idle, Act::Reselect];
+const OUTSIDE: &[Act] = &[Register, Establish(1), Establish(LOCAL), Act::XnHandover];
+const IN_EMERGENCY: &[Act] = &[Register, Establish(EMERGENCY)];
 const BRANCHED: &[Act] = &[Register, Establish(1), Act::Branch(1)];
 
 /// All procedures.
@@ -185,4 +237,43 @@ pub static PROCEDURES: &[Procedure] = &[
     Procedure::new("association-loss", SESSION, Fail(Fault::AssociationLost(0))).within(5),
     Procedure::new("restart", SESSION, Restart).within(6),
     Procedure::new("restart-idle", IDLE, Restart).within(6),
+    Procedure::new("registration-with-reallocation", &[], Register).within(15).with_reallocation(),
+    Procedure::new("registration-update-after-reallocation", IDLE, Register).with_reallocation(),
+    Procedure::new("ladn-establishment", &[Register], Establish(LOCAL)).with_ladn(),
+    Procedure::new("ladn-establishment-outside", MOVED, Establish(LOCAL)).with_ladn(),
+    Procedure::new("ladn-leaving", IN_LADN, Act::XnHandover).ends(Ends::Session(LOCAL)).with_ladn(),
+    Procedure::new("ladn-leaving-by-n2-handover", IN_LADN, Act::N2Handover)
+        .ends(Ends::Session(LOCAL))
+        .with_ladn(),
+    Procedure::new("ladn-leaving-idle", IDLE_OUTSIDE, RequestService).ends(Ends::Session(LOCAL)).with_ladn(),
+    Procedure::new("ladn-leaving-idle-with-update", IDLE_OUTSIDE, Register)
+        .ends(Ends::Session(LOCAL))
+        .with_ladn(),
+    Procedure::new("ladn-entering", OUTSIDE, Act::XnHandover).with_ladn(),
+    Procedure::new("emergency-registration", &[], Register).of_emergency(EmergencyUes::Subscribers),
+    Procedure::new("emergency-registration-session", &[Register], Establish(EMERGENCY))
+        .of_emergency(EmergencyUes::Subscribers),
+    Procedure::new("emergency-registration-without-sim", &[], Register)
+        .of_emergency(EmergencyUes::WithoutSim),
+    Procedure::new("emergency-session-without-sim", &[Register], Establish(EMERGENCY))
+        .of_emergency(EmergencyUes::WithoutSim),
+    Procedure::new("emergency-session", &[Register], Establish(EMERGENCY))
+        .of_emergency(EmergencyUes::Registered),
+    Procedure::new("emergency-session-idle", &[Register, Idle], Establish(EMERGENCY))
+        .of_emergency(EmergencyUes::Registered),
+    Procedure::new("emergency-session-release", IN_EMERGENCY, Release(EMERGENCY))
+        .ends(Ends::Session(EMERGENCY))
+        .of_emergency(EmergencyUes::Registered),
+    Procedure::new("reflective-flow-addition", SESSION, Act::AddFlow(1, REFLECTIVE_RULE)).thinned(),
+    Procedure::new("reflective-flow-removal", REFLECTIVE, Act::RemoveFlow(1, REFLECTIVE_RULE)).thinned(),
+    Procedure::new("reflective-qos-revocation", REFLECTIVE, Act::RevokeReflectiveQos(1)).thinned(),
+    Procedure::new("registration-with-extended-drx", &[], Register).requesting(Reachability::ExtendedDrx),
+    Procedure::new("paging-with-extended-drx", IDLE, DownlinkFor { lost: false })
+        .within(30)
+        .requesting(Reachability::ExtendedDrx),
+    Procedure::new("registration-in-mico-mode", &[], Register).requesting(Reachability::Mico),
+    Procedure::new("mobility-update-in-mico-mode", IDLE, Register).requesting(Reachability::Mico),
+    Procedure::new("downlink-data-in-mico-mode", IDLE, DownlinkFor { lost: false })
+        .requesting(Reachability::Mico),
+    Procedure::new("session-establishment-with-delegation", &[Register], Establish(2)).delegating(8),
 ];

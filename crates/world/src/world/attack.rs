@@ -153,7 +153,7 @@ impl World {
         let up = N2GatewayInput::Up {
             tnla: GNB,
             peer: HOST,
-            local: super::n2::amf_end(0),
+            local: crate::network::amf_end(0),
             alternatives: Vec::new(),
         };
         self.n2_gateway(self.amf_process(), up);

@@ -3,6 +3,7 @@
 use super::World;
 use super::crash_point::Crash;
 use super::radio::SimUe;
+use super::services::LOCAL;
 use super::unstored::Unstored;
 use super::user::{Act, SubscriptionChange};
 use pith_nf::kit::Instant;
@@ -125,13 +126,19 @@ impl World {
     pub(super) fn note_history(&mut self, ue: usize) {
         let now = self.now;
         let keys = self.journal().keys.get(self.ues[ue].subscriber.supi.as_str()).copied().unwrap_or(0);
+        let is_kill = self.is_kill;
         let sim_ue = &mut self.ues[ue];
         let (history, ue) = (&mut sim_ue.history, &sim_ue.ue);
+        let is_emergency = sim_ue.service.is_emergency() && !is_kill;
         let guti_since = history.guti_since;
         let is_misrouted = history.misrouted[0].is_some_and(|former| former + SENT_BACK > now);
         let (leaves, ends) = (history.leaves, &mut history.ends);
+        // The registration for emergency services ends when the UE has been idle for some time; a session of the LADN, when the UE leaves it.
+        let is_temporary =
+            |what| is_emergency || matches!(what, Loss::Session(id) if id == LOCAL && !is_kill);
         let mut lose = |what, since| {
-            let is_wanted = leaves || matches!(what, Loss::Session(id) if ends.remove(&id));
+            let is_wanted =
+                leaves || is_temporary(what) || matches!(what, Loss::Session(id) if ends.remove(&id));
             let lost = Lost { what, since, guti_since, at: now, is_misrouted };
             history.losses.extend((!is_wanted).then_some(lost));
         };

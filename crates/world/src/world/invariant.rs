@@ -96,7 +96,10 @@ impl World {
             let is_overtaken = what.contains("which is not in use");
             // A gNB that has seen a UE's id can have its path switched (TS 38.413 8.4.4): the UE's own gNB does not learn it.
             let is_taken = self.enemy.has_switched();
-            panics && (is_unknown || is_overtaken || lags) || (sends_back || is_taken) && is_unknown
+            // The AMF to which a UE was passed on ended before the gNB knew it: the gNB says so to the former AMF.
+            let is_passed_on = self.plan.reallocates && self.crash_points.crashed.is_some();
+            let may_be_unknown = sends_back || is_taken || is_passed_on;
+            panics && (is_unknown || is_overtaken || lags) || may_be_unknown && is_unknown
         };
         let is_strict = self.plan.is_faultless() && !self.enemy.is_inside();
         let strict = self.watch.strict.take().filter(|what| !is_due(what) && !self.is_repetition(what));
@@ -220,20 +223,20 @@ impl World {
         let mut standing = AgreedState::default();
         for (at, sim_ue) in self.ues.iter().enumerate() {
             let state = sim_ue.ue.state();
-            let supi = sim_ue.subscriber.supi.to_string();
             if self.is_kill && state == State::Deregistered {
-                self.check_unknown(at, &supi, &ues, &sessions)?;
+                self.check_unknown(at, &ues, &sessions)?;
                 continue;
             }
             self.demand(state == State::Registered, || format!("UE{} is {state:?}", at + 1))?;
             let known: Vec<_> =
-                ues.iter().filter(|ue| ue["supi"] == supi.as_str() && ue["rm"] == "RM-REGISTERED").collect();
+                ues.iter().filter(|ue| sim_ue.owns(ue) && ue["rm"] == "RM-REGISTERED").collect();
             self.demand(known.len() == 1, || format!("UE{} is registered in {} AMFs", at + 1, known.len()))?;
             let guti = sim_ue.ue.guti().map(|guti| guti.to_string());
             self.demand(known[0]["guti"].as_str() == guti.as_deref(), || {
                 format!("UE{} has 5G-GUTI {guti:?}, its AMF {}", at + 1, known[0]["guti"])
             })?;
-            standing.sessions += self.check_sessions(at, &supi, known[0], &sessions)?;
+            self.check_reachability(at, known[0])?;
+            standing.sessions += self.check_sessions(at, known[0], &sessions)?;
         }
         self.check_user_plane(&sessions)?;
         standing.classifiers = sessions.iter().filter(|session| session["frontUpf"].is_string()).count();
@@ -241,26 +244,15 @@ impl World {
     }
 
     /// A deregistered UE is not registered in the core, and has no session.
-    fn check_unknown(
-        &self,
-        at: usize,
-        supi: &str,
-        ues: &[Value],
-        sessions: &[Value],
-    ) -> Result<(), Box<Failure>> {
-        let is_known = ues.iter().any(|ue| ue["supi"] == supi && ue["rm"] == "RM-REGISTERED");
+    fn check_unknown(&self, at: usize, ues: &[Value], sessions: &[Value]) -> Result<(), Box<Failure>> {
+        let sim_ue = &self.ues[at];
+        let is_known = ues.iter().any(|ue| sim_ue.owns(ue) && ue["rm"] == "RM-REGISTERED");
         self.demand(!is_known, || format!("UE{} is deregistered, but not in its AMF", at + 1))?;
-        let has_session = sessions.iter().any(|session| session["supi"] == supi);
+        let has_session = sessions.iter().any(|session| sim_ue.owns(session));
         self.demand(!has_session, || format!("UE{} is deregistered, and has sessions in the SMF", at + 1))
     }
 
-    fn check_sessions(
-        &self,
-        at: usize,
-        supi: &str,
-        ue: &Value,
-        sessions: &[Value],
-    ) -> Result<usize, Box<Failure>> {
+    fn check_sessions(&self, at: usize, ue: &Value, sessions: &[Value]) -> Result<usize, Box<Failure>> {
         type List = BTreeSet<(u64, String)>;
         let own: List = self.ues[at]
             .ue
@@ -269,13 +261,15 @@ impl World {
                 let ipv4 = session.ipv4.map_or(String::new(), |ip| ip.to_string());
                 // The SMF makes the interface identifier from the prefix.
                 let id = session.interface_id.map(|id| u128::from(u64::from_be_bytes(id)) << 64);
-                let prefix = id.map_or(String::new(), |bits| format!("{}/64", Ipv6Addr::from_bits(bits)));
+                let length = 64 - self.plan.services.delegation;
+                let prefix =
+                    id.map_or(String::new(), |bits| format!("{}/{length}", Ipv6Addr::from_bits(bits)));
                 (u64::from(session.id), ipv4 + &prefix)
             })
             .collect();
         let of_smf: List = sessions
             .iter()
-            .filter(|session| session["supi"] == supi)
+            .filter(|session| self.ues[at].owns(session))
             .map(|session| {
                 let address = |of: &str| session[of].as_str().unwrap_or("").to_owned();
                 (session["pduSessionId"].as_u64().unwrap_or(0), address("ipv4") + &address("ipv6Prefix"))
@@ -295,6 +289,7 @@ impl World {
         let (more, less) = (self.may_have_unknown_sessions(), !self.is_kill && has_fewer);
         let same = (more || own.is_superset(&of_smf)) && (less || of_smf.is_superset(&own));
         self.demand(same, || format!("UE{} has sessions {own:?}, the SMF {of_smf:?}", at + 1))?;
+        self.check_services(at, sessions)?;
         Ok(own.len())
     }
 
@@ -309,9 +304,10 @@ impl World {
         })?;
         for (at, sim_ue) in self.ues.iter().enumerate() {
             let subscriber = self.database.subscriber(&sim_ue.subscriber.supi);
-            let dnn = subscriber.and_then(|subscriber| subscriber.slices[0].dnns.first());
-            for session in sim_ue.ue.sessions().filter(|session| session.user_plane) {
-                let of_dnn = dnn.filter(|dnn| session.dnn.as_ref() == Some(&dnn.dnn));
+            let dnns = subscriber.map(|subscriber| &subscriber.slices[0].dnns[..]).unwrap_or_default();
+            for session in sim_ue.ue.sessions().filter(|session| session.user_plane && !session.is_emergency)
+            {
+                let of_dnn = dnns.iter().find(|dnn| session.dnn.as_ref() == Some(&dnn.dnn));
                 self.demand(of_dnn.is_some(), || {
                     format!("UE{} has session {}, which is not subscribed", at + 1, session.id)
                 })?;
@@ -354,6 +350,7 @@ impl World {
         self.demand(addresses.len() == different.len(), || {
             format!("addresses are not unique: {sessions:?}")
         })?;
+        self.check_prefixes(sessions)?;
         let of_smf: usize = self
             .shard_hosts()
             .filter_map(|host| host.views.smf.as_ref())
@@ -371,7 +368,7 @@ impl World {
     }
 
     fn is_of_ue(&self, session: &Value) -> bool {
-        let of = self.ues.iter().find(|ue| session["supi"] == ue.subscriber.supi.as_str());
+        let of = self.ues.iter().find(|ue| ue.owns(session));
         of.is_some_and(|ue| ue.ue.sessions().any(|own| session["pduSessionId"] == own.id))
     }
 

@@ -111,10 +111,9 @@ impl World {
 
     /// The instance that has the first UE; in some worlds another one, or if none has it.
     fn instance_of_first_ue(&self) -> usize {
-        let supi = self.ues[0].subscriber.supi.to_string();
         let has_ue = |process: &usize| {
             let ues = self.inspected_in(*process, Inspect::Ues);
-            ues.iter().any(|ue| ue["supi"] == supi.as_str())
+            ues.iter().any(|ue| self.ues[0].owns(ue))
         };
         let instances = self.plan.instances;
         let other = (self.plan.seed / 2) as usize;
@@ -185,12 +184,13 @@ impl World {
 
     /// If one NF of several was killed, a session may have been released by one side only: messages for the NF that was down
     /// were lost. The sides agree after the UE's next message, which has the PDU session status (TS 24.501 5.5.1.3.4). With `soft` the
-    /// SMF may have lost a session, or its user plane: the AMF learns that when the UE requests service.
+    /// SMF may have lost a session, or its user plane: the AMF learns that when the UE requests service. A session of the LADN that ends while its
+    /// UE has no user plane ends without the UE.
     fn synchronise(&mut self) -> Run<()> {
         // With `soft` the document of each NF is behind by a time of its own.
         let is_soft = self.plan.residency == Residency::Soft;
-        let may_differ = self.processes.len() > 1 || is_soft;
-        if !may_differ || self.crash_points.crashed.is_none() {
+        let may_differ = self.crash_points.crashed.is_some() && (self.processes.len() > 1 || is_soft);
+        if !may_differ && !self.plan.services.ladn {
             return Ok(());
         }
         let is_idle = |world: &Self| {
@@ -201,10 +201,13 @@ impl World {
         if self.check_agreement().is_ok() {
             return Ok(());
         }
-        for ue in self.registered_ues() {
-            self.at(Duration::ZERO, SimEvent::Act { ue, act: Act::Register });
+        self.update_registrations();
+        if self.plan.services.ladn {
+            // The SMF may have ended the session while the UE registered.
+            self.watched_pass(Duration::from_secs(15))?;
+            self.update_registrations();
         }
-        if is_soft {
+        if is_soft && may_differ {
             for act in [Act::Idle, Act::RequestService] {
                 self.watched_pass(Duration::from_secs(15))?;
                 for ue in self.registered_ues() {
@@ -213,6 +216,12 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    fn update_registrations(&mut self) {
+        for ue in self.registered_ues() {
+            self.at(Duration::ZERO, SimEvent::Act { ue, act: Act::Register });
+        }
     }
 
     /// No UE waits for anything but the next periodic update.
@@ -241,7 +250,11 @@ impl World {
             let mut sessions = self.ues[ue].ue.sessions();
             let is_served = match act {
                 Act::RequestService => sessions.all(|session| session.user_plane),
-                Act::DownlinkFor { .. } => sessions.next().is_none_or(|session| session.user_plane),
+                Act::DownlinkFor { .. } => {
+                    self.is_in_mico_mode(ue) || sessions.next().is_none_or(|session| session.user_plane)
+                }
+                // A UE has one emergency session at most.
+                Act::Establish(_) if self.ues[ue].service.is_emergency() => sessions.next().is_some(),
                 Act::Establish(id) => sessions.any(|session| session.id == id),
                 _ => true,
             };

@@ -21,6 +21,7 @@ mod moves;
 mod n2;
 mod n4;
 mod operator;
+mod paging;
 mod panic;
 mod path;
 mod process;
@@ -30,6 +31,7 @@ mod reflection;
 mod restoring;
 mod run;
 mod sbi;
+mod services;
 mod trust;
 mod unstored;
 mod user;
@@ -37,8 +39,10 @@ mod user;
 pub use attack::{AttackAction, Attacker, ObservedMessages};
 pub(crate) use fault::Fault;
 pub(crate) use history::Ends;
+pub(crate) use operator::REFLECTIVE_RULE;
 pub use reflection::ReflectedAnswer;
 pub use run::Report;
+pub(crate) use services::{EMERGENCY, LOCAL};
 pub(crate) use user::{Act, SubscriptionChange};
 
 use crate::database::Database;
@@ -123,7 +127,7 @@ enum SimEvent {
     Uplink { ue: usize, gnb: usize, connection: u64, signal: radio::Uplink },
     /// A signal arrives at a UE over the radio, on a connection.
     Downlink { ue: usize, connection: u64, signal: radio::Downlink },
-    /// A UE is paged.
+    /// A UE hears PAGING.
     Page { ue: usize, with: PagedWith },
     /// An SBI request arrives at its process.
     SbiRequest { exchange: u64 },
@@ -258,7 +262,8 @@ impl World {
             self.at(Duration::from_millis(10 * process as u64), SimEvent::Start { process });
         }
         for gnb in 0..self.gnbs.len() {
-            for number in 0..self.plan.associations {
+            let first = if self.plan.offers_endpoints { 1 } else { self.plan.associations };
+            for number in 0..first {
                 self.at(Duration::from_millis(500), SimEvent::Associate { gnb, number });
             }
         }

@@ -2,7 +2,7 @@
 //! association may break.
 
 use super::{Channel, SimEvent, TimerId, World};
-use crate::network::{self, UPFS};
+use crate::network::{self, UPFS, amf_end};
 use crate::plan::{Plan, Residency};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::{N2GatewayEffect, N2GatewayInput, NGAP_PPID};
@@ -42,7 +42,7 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
             name: format!("gnb{id}"),
             plmn: network::plmn(),
             id: id as u32,
-            tac: network::tai_of_area(plan.tracking_area(plan.area_of_gnb(number))).tac,
+            tac: network::tai_of_area(plan.tracking_area_of_gnb(number)).tac,
             slices: network::all_slices(plan),
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
@@ -279,7 +279,8 @@ impl World {
             return false;
         };
         let ues = self.inspected(Inspect::Ues);
-        let of_ue = ues.iter().filter(|ue| ue["supi"] == session["supi"]);
+        let Some(owner) = self.ues.iter().find(|sim_ue| sim_ue.owns(session)) else { return false };
+        let of_ue = ues.iter().filter(|ue| owner.owns(ue));
         let mut of_amf = of_ue.filter_map(|ue| ue["sessions"].as_array()).flatten();
         !of_amf.any(|it| it["id"] == session["pduSessionId"])
     }
@@ -375,11 +376,6 @@ impl World {
         let channel = Channel::N2 { association, stream, up: true };
         self.in_order(channel, after, SimEvent::ToN2Gateway { association, stream, pdu });
     }
-}
-
-/// The AMF's end of a gNB's association with that number.
-pub(super) fn amf_end(number: u8) -> SocketAddr {
-    SocketAddr::from(([10, 2, 0, 5 + number], 38412))
 }
 
 /// The RAN counts nanoseconds.

@@ -127,7 +127,7 @@ fn decided(uri: Uri, decision: SmPolicyDecision) -> Request {
 const FIVE_QIS: [u8; 3] = [1, 2, 7];
 
 /// The reflective rule, which UEs do not get: they derive it from downlink packets.
-pub(super) const REFLECTIVE_RULE: u8 = 2;
+pub(crate) const REFLECTIVE_RULE: u8 = 2;
 
 /// The server of the rules' packets.
 pub(super) const RULE_REMOTE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
@@ -143,7 +143,7 @@ fn added_flow(uri: Uri, number: u8) -> Request {
     let id: Arc<str> = format!("rule-{number}").into();
     let mut qos = QosData::new(Arc::clone(&id));
     qos.five_qi = Some(five_qi);
-    qos.arp = Some(Arp::of_priority(3));
+    qos.arp = Some(Arp::of_priority(network::RULE_PRIORITY));
     if pith_types::five_qi::is_gbr(five_qi) {
         let rate = Some(BitRate::kbps(64));
         (qos.gbr_ul, qos.gbr_dl, qos.maxbr_ul, qos.maxbr_dl) = (rate, rate, rate, rate);

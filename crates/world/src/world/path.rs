@@ -1,11 +1,12 @@
 //! Packet paths: follows the rules of UPFs and the tunnels of gNBs as a packet would.
 
+use super::operator::REFLECTIVE_RULE;
 use super::{Failure, World};
 use crate::network::{BREAKOUT, UPFS, upf_n3};
 use crate::plan::Residency;
 use pith_ran::gnb::{Bearer, UeKey};
 use pith_upf::contract::{Action, Destination, Direction, Pdr, SdfFilter, Session, Source, Teid, Tunnel};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -87,18 +88,29 @@ impl World {
                 return Some(format!("RQI in {with_rqi:?}, reflective at the gNB {with_attribute:?}"));
             }
         }
-        let sim_ue = self.ues.iter().find(|ue| session["supi"] == ue.subscriber.supi.as_str())?;
+        let sim_ue = self.ues.iter().find(|ue| ue.owns(session))?;
         let own = sim_ue.ue.sessions().find(|own| session["pduSessionId"] == own.id)?;
+        if !own.reflective_qos && qers.iter().any(|qer| qer.rqi) {
+            return Some("its UE does not support the RQI".into());
+        }
         let flows = own.qos.flows.iter().map(|flow| u64::from(flow.qfi));
         let of_ue: BTreeSet<u64> = flows.chain([u64::from(own.default_qfi)]).collect();
-        (of_ue != of_smf).then(|| format!("its UE has the flows {of_ue:?}"))
+        // A UE that revokes reflective QoS does not need a flow whose rule has no packet filters for it.
+        let reflective = format!("rule-{REFLECTIVE_RULE}");
+        let is_for_ue = |flow: &&Value| own.reflective_qos || flow["rules"] != json!([reflective]);
+        let for_ue: BTreeSet<u64> = session["qosFlows"]
+            .as_array()?
+            .iter()
+            .filter(is_for_ue)
+            .filter_map(|flow| flow["qfi"].as_u64())
+            .collect();
+        (of_ue != for_ue).then(|| format!("its UE has the flows {of_ue:?}"))
     }
 
     /// The address of the gNB that takes the session's downlink packets, and the bearer.
     fn bearer_of(&self, session: &Value) -> Option<(IpAddr, Bearer)> {
         let id = session["pduSessionId"].as_u64()? as u8;
-        let is_its = |sim_ue: &super::SimUe| session["supi"] == sim_ue.subscriber.supi.to_string().as_str();
-        let sim_ue = self.ues.iter().find(|sim_ue| is_its(sim_ue))?;
+        let sim_ue = self.ues.iter().find(|sim_ue| sim_ue.owns(session))?;
         let sim_gnb = &self.gnbs[sim_ue.gnb];
         let bearer = sim_gnb.bearers.get(&(UeKey(sim_ue.connection? as u32), id))?;
         Some((bearer.n3, *bearer))

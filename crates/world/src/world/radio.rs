@@ -13,21 +13,21 @@ use pith_crypto::Algorithm;
 use pith_crypto::keys::{Opc, SubscriberKey};
 use pith_crypto::milenage::Milenage;
 use pith_crypto::sqn::{Sqn, UsimSequence};
-use pith_nas::ie::{DrxParameters, UeSecurityCapability};
+use pith_nas::ie::UeSecurityCapability;
 use pith_nas::{GmmMessage, SecurityHeaderType};
-use pith_nf::kit::{AuthenticationMethod, Subscriber};
+use pith_nf::kit::{AuthenticationMethod, SubscribedDnn, Subscriber};
 use pith_ngap::{CauseRadioNetwork, RrcEstablishmentCause, SecurityCapabilities};
 use pith_ran::gnb::{Cell, Input as GnbInput, UeKey};
-use pith_ran::ue::{
-    Concealment, Input, Output, PagedWith, RequestedReachability, Settings, Subscription, Ue,
-};
-use pith_types::FiveGSTmsi;
+use pith_ran::ue::{Concealment, Input, Output, Service, Settings, Subscription, Ue};
+use pith_types::{FiveGSTmsi, Pei};
 use std::sync::Arc;
 
 /// A UE and its radio connection.
 pub(super) struct SimUe {
     pub ue: Ue,
     pub subscriber: Subscriber,
+    pub pei: String,
+    pub service: Service,
     /// The gNB that it camps on.
     pub gnb: usize,
     /// Its radio connection, as far as the UE knows.
@@ -58,22 +58,25 @@ pub(super) enum Downlink {
 
 /// The UEs of a plan, with null scheme, profile A and profile B in turn.
 pub(super) fn ues(plan: &Plan, dice: &mut Dice) -> Vec<SimUe> {
-    let settings = Arc::new(Settings {
+    let settings = |number: usize| Settings {
         plmn: network::plmn(),
         security_capability: UeSecurityCapability::of_5gs_and_eps(0xf0, 0x70, 0xf0, 0x70),
         requested_nssai: network::slices(),
-        service: Default::default(),
-        // Each PAGING is checked for it.
-        reachability: RequestedReachability { drx: Some(DrxParameters::T128), ..Default::default() },
+        service: plan.services.of_ue(plan.seed, number, plan.acts > 0),
+        reachability: plan.services.reachability_of_ue(plan.seed, number),
         follow_on_request: true,
-    });
+    };
     let keys = network::public_keys();
     let sim_ue = |number: usize| {
         let concealment = match keys.get((number + plan.seed as usize) % 3) {
             Some((key_id, key)) => Concealment::Ecies { key_id: *key_id, key: key.clone() },
             None => Concealment::Null,
         };
-        sim_ue(number, Arc::clone(&settings), concealment, method(plan, number), dice)
+        let mut sim_ue = sim_ue(number, Arc::new(settings(number)), concealment, method(plan, number), dice);
+        if plan.services.ladn {
+            subscribe_ladn(&mut sim_ue.subscriber);
+        }
+        sim_ue
     };
     (0..plan.ues).map(sim_ue).collect()
 }
@@ -105,11 +108,29 @@ fn sim_ue(
         sequence: UsimSequence::starting_at(Sqn::new(0)),
         seed: dice.fork().octets(),
     };
-    let imeisv = format!("imeisv-43708161258{:05}", number + 1).parse().expect("16 digits are an IMEISV");
-    let ue = Ue::new(settings, subscription, imeisv, network::tai());
+    let imeisv: Pei =
+        format!("imeisv-43708161258{:05}", number + 1).parse().expect("16 digits are an IMEISV");
+    let service = settings.service;
     let mut subscriber = Subscriber::with_defaults(supi, k, opc);
     subscriber.authentication.method = method;
-    SimUe { ue, subscriber, gnb: 0, connection: None, loses_next: false, history: History::default() }
+    let pei = imeisv.to_string();
+    let ue = Ue::new(settings, subscription, imeisv, network::tai());
+    SimUe {
+        ue,
+        subscriber,
+        pei,
+        service,
+        gnb: 0,
+        connection: None,
+        loses_next: false,
+        history: History::default(),
+    }
+}
+
+fn subscribe_ladn(subscriber: &mut Subscriber) {
+    let dnns = &mut subscriber.slices[0].dnns;
+    let ladn = SubscribedDnn { dnn: network::ladn(), ..dnns[0].clone() };
+    dnns.push(ladn);
 }
 
 /// K and OPc of a UE.
@@ -168,12 +189,10 @@ impl World {
         self.record(name(ue), "AMF", nas_name(&nas));
         self.numbered += 1;
         let amfs = self.plan.amfs();
-        let gnb = match self.plan.areas {
-            1 => self.dice.index(self.gnbs.len() / amfs) * amfs,
-            areas => {
-                self.dice.index(self.gnbs.len() / areas) * areas + self.plan.area_of_gnb(self.ues[ue].gnb)
-            }
-        };
+        let area = self.plan.tracking_area_of_gnb(self.ues[ue].gnb);
+        let is_here = |gnb: &usize| self.plan.tracking_area_of_gnb(*gnb) == area;
+        let here: Vec<usize> = (0..self.gnbs.len()).step_by(amfs).filter(is_here).collect();
+        let gnb = here[self.dice.index(here.len())];
         let gnb = self.select_endpoint(gnb, s_tmsi.as_ref());
         self.ues[ue].connection = Some(self.numbered);
         self.ues[ue].gnb = gnb;
@@ -243,7 +262,9 @@ impl World {
         let supi = self.ues[ue].subscriber.supi.to_string();
         let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
         let derives = self.plan.derives_k_amf.then_some(gnb);
-        self.watch.downlink_nas(ue, connection.0.into(), (keys, derives), &nas);
+        if !self.may_have_null_security(ue) {
+            self.watch.downlink_nas(ue, connection.0.into(), (keys, derives), &nas);
+        }
         self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
 
@@ -303,13 +324,14 @@ impl World {
 
     /// The endpoint of the next gNB at the same AMF.
     fn next_gnb(&self, endpoint: usize) -> usize {
-        (endpoint + self.plan.amfs() * self.plan.areas) % self.gnbs.len()
+        let areas = if self.plan.reallocates { 1 } else { self.plan.areas };
+        (endpoint + self.plan.amfs() * areas) % self.gnbs.len()
     }
 
-    /// A UE without a connection selects a cell of the next area.
+    /// A UE without a connection selects a cell of the next gNB, which may be in another area.
     pub(super) fn reselect(&mut self, ue: usize) {
         if self.ues[ue].connection.is_none() {
-            self.ues[ue].gnb = (self.ues[ue].gnb + 1) % self.gnbs.len();
+            self.ues[ue].gnb = (self.ues[ue].gnb + self.plan.amfs()) % self.gnbs.len();
             let tai = self.gnbs[self.ues[ue].gnb].gnb.settings().tai();
             self.ue_input(ue, Input::Camp(tai));
         }
@@ -337,7 +359,7 @@ impl World {
         let Some(connection) = self.ues[ue].connection else { return };
         let (source, key) = (self.ues[ue].gnb, UeKey(connection as u32));
         let mut target = self.next_gnb(source);
-        if self.plan.areas > 1 && (target == source || self.dice.chance(700)) {
+        if self.plan.areas > 1 && !self.plan.reallocates && (target == source || self.dice.chance(700)) {
             target = (source + 1) % self.gnbs.len();
         }
         if target != source {
@@ -386,24 +408,6 @@ impl World {
             let cause = CauseRadioNetwork::user_inactivity;
             self.gnb_input(gnb, GnbInput::ReleaseContext { ue: UeKey(connection as u32), cause });
         }
-    }
-
-    /// Pages all UEs that camp on the gNB.
-    pub(super) fn broadcast_paging(&mut self, gnb: usize, tmsi: FiveGSTmsi, with: PagedWith) {
-        for ue in 0..self.ues.len() {
-            let sim_ue = &self.ues[ue];
-            let meant = sim_ue.ue.guti().is_some_and(|guti| guti.s_tmsi() == tmsi);
-            let camps_here = sim_ue.gnb / self.plan.amfs() == gnb / self.plan.amfs();
-            if meant && camps_here && !self.fault_occurs(self.plan.faults.radio_loss) {
-                let after = self.dice.millis(1, 1280);
-                self.at(after, SimEvent::Page { ue, with });
-            }
-        }
-    }
-
-    pub(super) fn page(&mut self, ue: usize, with: PagedWith) {
-        self.record("AMF", name(ue), "Paging");
-        self.ue_input(ue, Input::Paging(with));
     }
 }
 

@@ -63,6 +63,10 @@ impl World {
             return Ok(self.report(AgreedState::default()));
         }
         self.everyone(|_| Act::Register)?;
+        if self.plan.services.ladn {
+            // A UE that has left the LADN learns the end of its session with the next update: its SMF answers while it registers.
+            self.everyone(|_| Act::Register)?;
+        }
         self.load_copies(true);
         let standing = self.check_agreement()?;
         self.load_copies(false);

@@ -3,11 +3,8 @@
 use super::fault::Fault;
 use super::{SimEvent, World};
 use crate::dice::Dice;
-use crate::network;
-use pith_nas::ie::PduSessionType;
 use pith_nf::kit::Deregister;
-use pith_ran::ue::{Input, SessionRequest};
-use pith_types::Snssai;
+use pith_ran::ue::Input;
 use std::time::Duration;
 
 /// An action of a user, of an operator or of another NF, or an event of a UE.
@@ -19,6 +16,8 @@ pub(crate) enum Act {
     Establish(u8),
     /// Releases a session.
     Release(u8),
+    /// No longer supports reflective QoS in a session.
+    RevokeReflectiveQos(u8),
     /// Is inactive: the gNB releases the connection.
     Idle,
     /// Sends data.
@@ -31,7 +30,7 @@ pub(crate) enum Act {
     XnHandover,
     /// Moves to another gNB, through the AMF.
     N2Handover,
-    /// Selects a cell of another AMF's tracking area, without a connection.
+    /// Selects a cell of the next gNB, most times in another tracking area, without a connection.
     Reselect,
     /// The downlink of its sessions moves to the next gNB as a secondary one, or back to its own.
     MoveFlows { secondary: bool },
@@ -97,6 +96,9 @@ impl World {
         self.draw_flows(time);
         self.draw_flow_mobility(time);
         self.draw_subscription_changes(time);
+        self.draw_ladn(time);
+        self.draw_emergencies(time);
+        self.draw_revocations(time);
     }
 
     /// Changes of subscriptions; in the end all have the data network. Drawn apart, too.
@@ -195,7 +197,8 @@ impl World {
         self.note_wish(ue, act);
         match act {
             Act::Register => self.ue_input(ue, Input::Register),
-            Act::Establish(id) => self.ue_input(ue, Input::EstablishSession(session(id))),
+            Act::Establish(id) => self.ue_input(ue, Input::EstablishSession(self.session_request(ue, id))),
+            Act::RevokeReflectiveQos(id) => self.ue_input(ue, Input::RevokeReflectiveQos(id)),
             Act::Release(id) => self.ue_input(ue, Input::ReleaseSession(id)),
             Act::Idle => self.end_for_inactivity(ue),
             Act::RequestService => self.ue_input(ue, Input::RequestService),
@@ -224,15 +227,5 @@ impl World {
             Act::Fail(fault) => self.break_it(fault),
             Act::Restart => self.crash(self.crash_points.victim),
         }
-    }
-}
-
-fn session(id: u8) -> SessionRequest {
-    SessionRequest {
-        id,
-        dnn: Some(network::dnn()),
-        snssai: Some(Snssai::of_sst(1)),
-        session_type: if id.is_multiple_of(2) { PduSessionType::Ipv4v6 } else { PduSessionType::Ipv4 },
-        reflective_qos: true,
     }
 }

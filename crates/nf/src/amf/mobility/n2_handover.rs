@@ -604,9 +604,14 @@ impl AwaitingSessionCompletion {
             Err(problem) => {
                 env.out
                     .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
-                // The SMF may have ended it meanwhile, or requested a setup: the command that releases its resources has just been sent.
-                let is_released =
-                    |it: &PduSession| matches!(it.user_plane, UserPlane::Releasing | UserPlane::Replacing);
+                // The SMF may have ended it meanwhile, or requested a setup: the command that releases its resources has been sent, and perhaps
+                // answered.
+                let is_released = |it: &PduSession| {
+                    matches!(
+                        it.user_plane,
+                        UserPlane::Releasing | UserPlane::Replacing | UserPlane::Deactivated
+                    )
+                };
                 let is_releasing = ue.session(id).is_some_and(is_released);
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);

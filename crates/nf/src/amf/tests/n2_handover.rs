@@ -419,6 +419,21 @@ fn a_session_that_is_not_switched_is_released_at_the_target_gnb() {
     assert_eq!(updates(&world).last().unwrap().up_cnx_state, Some(UpCnxState::Deactivated));
 }
 
+/// Its SMF has ended it meanwhile, as the UE left the area of a LADN, and refuses to switch it.
+#[test]
+fn a_session_that_the_target_gnb_has_released_is_not_released_again() {
+    let (mut world, mut phone, id) = commanded(&[5]);
+    notify(&mut world, id);
+    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
+    assert!(world.request(transfer(5, None, Some((NgapIe::PduResRelCmd, b"release")))).is_ok());
+    let _ = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
+    (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
+    super::pdu_session::release_response(&mut world, &phone);
+    refuse(&mut world);
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+    assert_eq!(updates(&world).len(), 1, "the answer of the gNB");
+}
+
 /// The gNB is to release the resources of such a session: it would refuse to modify them.
 #[test]
 fn a_modification_that_waited_is_not_sent_for_a_session_that_is_not_handed_over() {

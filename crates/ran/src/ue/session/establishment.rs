@@ -84,7 +84,7 @@ impl Ue {
         message.gsm_capability = request.reflective_qos.then(|| GsmCapability(vec![REFLECTIVE_QOS]));
         message.extended_pco = requested_options(request.session_type);
         let message = GsmMessage::new(request.id, pti, message);
-        self.send_gsm_request(&message, request.dnn.clone(), request.snssai);
+        self.send_gsm_request(&message, request);
     }
 
     /// PDU SESSION ESTABLISHMENT ACCEPT (TS 24.501 6.4.1.3).
@@ -111,7 +111,7 @@ impl Ue {
 
     fn take_session(
         &mut self,
-        &SessionRequest { id, reflective_qos, .. }: &SessionRequest,
+        &SessionRequest { id, reflective_qos, is_emergency, .. }: &SessionRequest,
         (default_qfi, qos): (u8, Qos),
         accept: PduSessionEstablishmentAccept,
     ) {
@@ -130,7 +130,11 @@ impl Ue {
             derived: DerivedRules::default(),
             dnn: accept.dnn,
             user_plane: self.sessions.bearers.contains(&id),
+            is_emergency,
         });
+        if is_emergency {
+            self.leave_mico_mode();
+        }
         self.event(Event::SessionEstablished(id));
     }
 

@@ -33,6 +33,8 @@ pub struct SessionRequest {
     pub session_type: PduSessionType,
     /// Whether the UE supports reflective QoS in the session (TS 24.501 9.11.4.1).
     pub reflective_qos: bool,
+    /// An emergency session; all are of a UE that is registered for emergency services only.
+    pub is_emergency: bool,
 }
 
 /// An active PDU session.
@@ -66,6 +68,8 @@ pub struct Session {
     pub dnn: Option<Dnn>,
     /// Whether there are radio bearers for the session.
     pub user_plane: bool,
+    /// Whether it is an emergency session.
+    pub is_emergency: bool,
 }
 
 impl Session {
@@ -92,6 +96,8 @@ enum Procedure {
     Establishment(SessionRequest),
     /// UE-requested PDU session release (6.4.3): T3582.
     Release,
+    /// UE-requested PDU session modification (6.4.2): T3581. The UE revokes its support of reflective QoS.
+    Revocation,
 }
 
 /// A UE-requested procedure that waits for the network.
@@ -123,6 +129,8 @@ pub(crate) struct Sessions {
     last_pti: u8,
     /// Session and PTI of the last release that the UE has requested, and that is over.
     last_release: Option<(u8, u8)>,
+    /// As before, of the last modification.
+    last_modification: Option<(u8, u8)>,
     /// The sessions whose user plane the service request in progress requests.
     pub reactivating: Option<PduSessionSet>,
     /// Uplink data are pending, which the service request in progress does not mention: the UE has been paged before.
@@ -150,6 +158,15 @@ impl Sessions {
         !self.waiting.is_empty()
     }
 
+    pub fn has_waiting_emergency(&self) -> bool {
+        self.waiting.iter().any(|request| request.is_emergency)
+    }
+
+    /// Whether the UE has an emergency session.
+    pub fn has_emergency(&self) -> bool {
+        self.active.iter().any(|session| session.is_emergency)
+    }
+
     pub fn next_timeout(&self) -> Option<Instant> {
         self.transactions.iter().map(|transaction| transaction.expires).min()
     }
@@ -159,6 +176,7 @@ impl Sessions {
         self.transactions.iter().map(|transaction| match transaction.procedure {
             Procedure::Establishment(_) => "T3580",
             Procedure::Release => "T3582",
+            Procedure::Revocation => "T3581",
         })
     }
 
@@ -182,8 +200,9 @@ impl Sessions {
 
     /// Removes the active sessions that are not in a PDU session status.
     pub fn retain_only(&mut self, status: PduSessionSet) -> Vec<u8> {
-        let gone = self.active.extract_if(.., |session| !status.contains(session.id));
-        gone.map(|session| session.id).collect()
+        let gone: Vec<_> = self.active.extract_if(.., |session| !status.contains(session.id)).collect();
+        gone.iter().for_each(|session| self.abort_modification(session.id));
+        gone.iter().map(|session| session.id).collect()
     }
 
     /// Removes all; returns the sessions that were active, and those that were requested.
@@ -218,7 +237,13 @@ impl Sessions {
 
     fn remove(&mut self, id: u8) -> Option<Session> {
         let at = self.active.iter().position(|session| session.id == id)?;
+        self.abort_modification(id);
         Some(self.active.remove(at))
+    }
+
+    /// The UE's modification of the session ends without an answer.
+    fn abort_modification(&mut self, id: u8) {
+        self.transactions.retain(|t| t.session != id || t.procedure != Procedure::Revocation);
     }
 
     /// Whether a UE-requested procedure is in progress on the session.
@@ -247,8 +272,10 @@ impl Sessions {
         let fits = |t: &Transaction| t.session == id && t.pti == pti && is_it(&t.procedure);
         let at = self.transactions.iter().position(fits)?;
         let transaction = self.transactions.remove(at);
-        if transaction.procedure == Procedure::Release {
-            self.last_release = Some((id, pti));
+        match transaction.procedure {
+            Procedure::Release => self.last_release = Some((id, pti)),
+            Procedure::Revocation => self.last_modification = Some((id, pti)),
+            Procedure::Establishment(_) => {}
         }
         Some(transaction)
     }
@@ -268,10 +295,11 @@ impl Ue {
         match &transaction.procedure {
             Procedure::Establishment(request) => self.send_establishment_request(transaction.pti, request),
             Procedure::Release => self.send_release_request(transaction.session, transaction.pti),
+            Procedure::Revocation => self.send_revocation(transaction.session, transaction.pti),
         }
     }
 
-    /// T3580 or T3582 expired: retransmits, in 5GMM-IDLE after a service request (TS 24.501 5.6.1.1 c); on the fifth expiry
+    /// T3580, T3581 or T3582 expired: retransmits, in 5GMM-IDLE after a service request (TS 24.501 5.6.1.1 c); on the fifth expiry
     /// aborts.
     pub(super) fn on_session_timeouts(&mut self) {
         let now = self.now;
@@ -311,6 +339,8 @@ impl Ue {
             }
             // The UE locally releases the session (6.4.3.5 a).
             Procedure::Release => self.drop_session(transaction.session),
+            // The UE aborts the procedure (6.4.2.6 a).
+            Procedure::Revocation => {}
         }
     }
 
@@ -329,9 +359,12 @@ impl Ue {
                 self.event(Event::SessionFailed(id, SessionFailure::NotForwarded(cause.code())));
             }
             Some(Transaction { procedure: Procedure::Release, .. }) => self.drop_session(id),
+            Some(Transaction { procedure: Procedure::Revocation, .. }) => {}
             None if is_final_message(payload) => {}
             // The SMF, which was slow, has released the session before it got a repeated request.
             None if pti.is_some_and(|pti| self.sessions.last_release == Some((id, pti))) => {}
+            // The session has ended while the UE requested its modification.
+            None if is_modification_request(payload) => {}
             None => {
                 let text = format!("a returned 5GSM message of session {id} that the UE did not send");
                 self.violation("TS 24.501 5.4.5.3.1", text);
@@ -358,6 +391,9 @@ impl Ue {
             GsmBody::PduSessionReleaseReject(reject) => self.receive_release_reject(id, pti, &reject),
             GsmBody::PduSessionModificationCommand(command) => {
                 self.receive_modification_command(id, pti, &command);
+            }
+            GsmBody::PduSessionModificationReject(reject) => {
+                self.receive_modification_reject(id, pti, &reject);
             }
             GsmBody::GsmStatus(status) => {
                 let text = format!("the SMF answered with 5GSM STATUS #{}", status.cause.code());
@@ -420,3 +456,8 @@ fn is_final_message(payload: &[u8]) -> bool {
 
 /// The SSC mode that the simulator requests.
 const SSC_MODE: SscMode = SscMode::Mode1;
+
+fn is_modification_request(payload: &[u8]) -> bool {
+    let message = GsmMessage::decode(payload);
+    message.is_ok_and(|message| matches!(message.body, GsmBody::PduSessionModificationRequest(_)))
+}

@@ -15,14 +15,16 @@ use pith_nas::gsm::{
 use pith_nas::{GsmCause, GsmMessage};
 
 impl Ue {
-    /// The user releases a session. Ignored if its release is in progress.
+    /// The user releases a session. Ignored if its release is in progress. Its modification ends.
     pub(in crate::ue) fn release_session(&mut self, id: u8) {
+        let is_connected = self.state == State::Registered && self.is_connected();
+        if is_connected {
+            self.sessions.abort_modification(id);
+        }
         if self.sessions.is_changing(id) && self.sessions.find(id).is_some() {
             return;
         }
-        let possible =
-            self.state == State::Registered && self.sessions.find(id).is_some() && self.is_connected();
-        if !possible {
+        if !is_connected || self.sessions.find(id).is_none() {
             return self.event(Event::SessionFailed(id, SessionFailure::NotPossible));
         }
         self.begin_transaction(id, Procedure::Release);
