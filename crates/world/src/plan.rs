@@ -255,7 +255,7 @@ impl Plan {
             joins_by_ng_setup: false,
             retaining: 0,
             residency,
-            services: Services::draw(seed, plan.gnbs, residency),
+            services: Services::draw(seed, plan.gnbs),
             store: Some(form),
             store_latency: latency,
             faults,
@@ -297,7 +297,7 @@ impl Plan {
             reallocates,
             derives_k_amf,
             other_ciphering,
-            services: Services::draw(seed, gnbs, residency),
+            services: Services::draw(seed, gnbs),
             retaining: 0,
             // An SMF knows the former AMF's late requests from the new one's.
             oauth2: true,
@@ -400,7 +400,7 @@ impl Plan {
     }
 
     fn with_services(self) -> Self {
-        Self { services: Services::draw(self.seed, self.gnbs, self.residency), ..self }
+        Self { services: Services::draw(self.seed, self.gnbs), ..self }
     }
 
     /// Drawn apart, too.

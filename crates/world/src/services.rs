@@ -1,7 +1,6 @@
 //! Services that some worlds have beside registrations and sessions.
 
 use crate::dice::Dice;
-use crate::plan::Residency;
 use pith_nas::ie::DrxParameters;
 use pith_ran::ue::{RequestedReachability, Service};
 use std::time::Duration;
@@ -68,21 +67,18 @@ pub(crate) fn edrx(value: u8, window: u8) -> Option<(Duration, Option<Duration>)
 
 impl Services {
     /// Drawn apart, so that other parameters of a seed stay the same.
-    pub(crate) fn draw(seed: u64, gnbs: usize, residency: Residency) -> Self {
+    pub(crate) fn draw(seed: u64, gnbs: usize) -> Self {
         let mut dice = Dice::new(seed ^ 0x7365_7276_6963);
         let (has_ladn, emergency) = (dice.chance(400), dice.below(8));
         let reachability = dice.chance(400);
         let delegation = if dice.chance(400) { 1 + dice.below(8) as u8 } else { 0 };
-        // The UE without a SIM card has no SUPI, by which such a store finds the documents of a UE.
-        let may_lack_sim = !residency.needs_runtime_store();
         Self {
             // UEs are to leave it.
             ladn: has_ladn && gnbs > 1,
             emergency: match emergency {
                 0 => EmergencyUes::Registered,
                 1 => EmergencyUes::Subscribers,
-                2 if may_lack_sim => EmergencyUes::WithoutSim,
-                2 => EmergencyUes::Subscribers,
+                2 => EmergencyUes::WithoutSim,
                 _ => EmergencyUes::None,
             },
             reachability: if reachability { Reachability::Drawn } else { Reachability::Drx },

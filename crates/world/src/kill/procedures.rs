@@ -58,11 +58,9 @@ impl Procedure {
         }
     }
 
-    /// Whether the residency can be configured. A document of all NFs of a UE has room for one AMF, and is found by the SUPI, which a UE without a
-    /// SIM card does not have.
-    pub fn may_have(&self, residency: Residency) -> bool {
-        let is_for_all = !self.needs_amfs && self.services.emergency != EmergencyUes::WithoutSim;
-        is_for_all || !residency.needs_runtime_store()
+    /// Whether the residency can be configured. A document of all NFs of a UE has room for one AMF.
+    pub const fn may_have(&self, residency: Residency) -> bool {
+        !self.needs_amfs || !residency.needs_runtime_store()
     }
 
     const fn ends(self, ends: Ends) -> Self {
