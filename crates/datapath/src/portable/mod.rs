@@ -53,12 +53,13 @@ pub(crate) use ports::{MAX_PORTS, Port};
 use queued_packet::{QueuedPacket, WorkerQueue};
 use queues::Queues;
 use routes::{OuterIds, Routes};
+use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use worker::Worker;
 
 /// Waits for a worker before it counts as stuck. Not a time: on a busy machine, or one that was suspended, a
@@ -532,6 +533,9 @@ impl Descriptors {
     }
 }
 
+/// The longest time for which an address that nobody else has may be in use.
+const BIND_PATIENCE: Duration = Duration::from_millis(500);
+
 /// Binds the address once without sharing: a second UPF on the same address would share its packets
 /// unnoticed.
 fn nobody_else_has(address: IpAddr) -> Result<(), StartError> {
@@ -542,9 +546,17 @@ fn bind_all(addresses: &[IpAddr]) -> Result<Vec<GtpuSocket>, StartError> {
     addresses.iter().take(MAX_ADDRESSES).map(bind).collect()
 }
 
+/// A command that another thread starts meanwhile has the socket of [`nobody_else_has`], too, until it is executed.
 fn bind(address: &IpAddr) -> Result<GtpuSocket, StartError> {
-    let socket = GtpuSocket::bind(SocketAddr::new(*address, GTPU_PORT));
-    socket.map_err(|error| StartError::bind(*address, error))
+    let end = Instant::now() + BIND_PATIENCE;
+    loop {
+        match GtpuSocket::bind(SocketAddr::new(*address, GTPU_PORT)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < end => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            bound => return bound.map_err(|error| StartError::bind(*address, error)),
+        }
+    }
 }
 
 #[cfg(test)]
