@@ -465,6 +465,16 @@ fn a_ue_whose_handovers_are_cancelled_can_be_handed_over_again() {
         cancel(&mut amfs);
         release_at_target(&mut amfs);
         answer(&mut amfs.target, None);
+        let command: UeContextReleaseCommand = take_message!(amfs.target, OTHER_GNB, UeContextReleaseCommand);
+        let UeNgapIds::Pair(amf_ue_ngap_id, ran_ue_ngap_id) = command.ids else { panic!() };
+        let complete = pith_ngap::UeContextReleaseComplete {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            location: None,
+            sessions: None,
+            diagnostics: None,
+        };
+        amfs.target.ngap(OTHER_GNB, "UeContextReleaseComplete", complete.encode());
         if amfs.source.downlinks.is_empty() {
             continue;
         }

@@ -425,7 +425,8 @@ fn a_session_that_the_target_gnb_has_released_is_not_released_again() {
     let (mut world, mut phone, id) = commanded(&[5]);
     notify(&mut world, id);
     let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
-    assert!(world.request(transfer(5, None, Some((NgapIe::PduResRelCmd, b"release")))).is_ok());
+    let release = transfer(5, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")));
+    assert!(world.request(release).is_ok());
     let _ = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
     (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
     super::pdu_session::release_response(&mut world, &phone);
