@@ -131,7 +131,7 @@ pub fn overlap(one: IpNetwork, other: IpNetwork) -> bool {
 }
 
 /// The first and the last address of a network as numbers, which are in order within an IP version.
-fn first_and_last((address, prefix): IpNetwork) -> (u128, u128) {
+pub fn first_and_last((address, prefix): IpNetwork) -> (u128, u128) {
     let host_bits = if address.is_ipv4() { 32_u32 } else { 128 }.saturating_sub(prefix.into());
     let mask = 1_u128.checked_shl(host_bits).map_or(u128::MAX, |size| size - 1);
     (bits(address) & !mask, bits(address) | mask)

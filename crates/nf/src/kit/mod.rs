@@ -41,7 +41,7 @@ mod subscriber;
 mod time;
 mod timer;
 
-pub use addressing::{Addressing, IpNetwork, overlap};
+pub use addressing::{Addressing, IpNetwork, first_and_last, overlap};
 pub use allowance::Allowance;
 pub use arena::{Arena, Key};
 pub(crate) use capacity::{is_oversized, shrink};

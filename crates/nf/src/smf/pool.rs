@@ -746,6 +746,69 @@ mod tests {
         assert_eq!(left.len(), 4096 - 3 - 6, "all but those in use");
     }
 
+    /// The pools of a shard, with static addresses.
+    fn with_static(network: PoolNetwork, range: PoolNetwork, blocks: &[BlockId]) -> Pools {
+        let pool = Pool::new((network, ADDRESS, 2), &[range], blocks);
+        Pools { static_ranges: vec![range], ..Pools::of(vec![(network, pool)]) }
+    }
+
+    #[test]
+    fn static_addresses_are_not_allocated_and_each_block_has_its_share_of_the_others() {
+        let network = ("10.45.0.0".parse().unwrap(), 16);
+        // Half of the pool: without a fair share, the second of two shards had nothing.
+        let range = ("10.45.128.0".parse().unwrap(), 17);
+        let all = |shard, shards| {
+            let blocks: Vec<_> = identity_of_shard(shard, shards).blocks().collect();
+            let mut pools = with_static(network, range, &blocks);
+            std::iter::from_fn(move || pools.allocate(network)).collect::<Vec<_>>()
+        };
+        let (first, second) = (all(0, 2), all(1, 2));
+        assert_eq!(first.len() + second.len(), 32_768 - 2);
+        assert!(first.len().abs_diff(second.len()) < 4, "{} and {}", first.len(), second.len());
+        let different: BTreeSet<_> = first.iter().chain(&second).collect();
+        assert_eq!(different.len(), 32_766);
+        assert!(!different.iter().any(|address| contains(range, **address)));
+        let middle = ("10.45.0.8".parse().unwrap(), 29);
+        let blocks: Vec<_> = identity_of_shard(0, 1).blocks().collect();
+        let mut pools = with_static(("10.45.0.0".parse().unwrap(), 27), middle, &blocks);
+        let given = std::iter::from_fn(|| pools.allocate(("10.45.0.0".parse().unwrap(), 27)));
+        let last =
+            given.map(|address| address.to_string().rsplit('.').next().unwrap().parse::<u8>().unwrap());
+        assert_eq!(last.collect::<Vec<_>>(), (2..8).chain(16..31).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_static_address_has_one_holder_and_is_no_dynamic_one_when_it_is_free() {
+        let network = ("10.45.0.0".parse().unwrap(), 20);
+        let range = ("10.45.0.4".parse().unwrap(), 30);
+        let blocks: Vec<_> = (0..4).filter_map(BlockId::new).collect();
+        let fixed = IpAddr::from([10, 45, 0, 5]);
+        let mut pools = with_static(network, range, &blocks);
+        assert!(pools.take_static(fixed));
+        assert!(!pools.take_static(fixed), "another session has it");
+        assert_eq!(pools.in_use(), 1);
+        pools.release(fixed);
+        assert_eq!(pools.in_use(), 0);
+        assert!(pools.take_static(fixed));
+        // Restored sessions: of two with the same address one goes on.
+        let mut restored = with_static(network, range, &blocks);
+        assert_eq!(restored.reserve([fixed, fixed].into_iter()), [fixed]);
+        restored.claim_reserved();
+        assert_eq!((restored.in_use(), restored.take_news().len()), (1, 0));
+        // A block passes, with and without the session.
+        let mut new = with_static(network, range, &[]);
+        pools.pass_used(fixed, blocks[0]);
+        let parts = pools.pass_block(blocks[0]);
+        assert!(parts.iter().all(|part| part.used.is_empty()), "{parts:?}");
+        new.take_block(blocks[0], parts);
+        new.take_used(fixed);
+        assert_eq!((pools.in_use(), new.in_use()), (0, 1));
+        new.release(fixed);
+        let rest: Vec<_> = std::iter::from_fn(|| new.allocate(network)).collect();
+        assert!(!rest.is_empty() && !rest.iter().any(|address| contains(range, *address)), "{rest:?}");
+        assert!(new.take_static(fixed));
+    }
+
     #[test]
     fn each_session_gets_a_prefix_of_64_bits_and_shards_share_the_pool() {
         let network = ("2001:db8:45::".parse().unwrap(), 60);
