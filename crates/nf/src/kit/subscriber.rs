@@ -513,6 +513,42 @@ mod tests {
         assert!(bad.check().unwrap_err().contains("opc"));
     }
 
+    #[test]
+    fn static_addresses_and_framed_routes_are_checked() {
+        let check = |members: &str| {
+            let json = format!(r#"{{"dnn":"internet",{members}}}"#);
+            let dnn: SubscribedDnn = serde_json::from_str(&json).map_err(|error| error.to_string())?;
+            let mut subscriber = subscriber();
+            subscriber.slices[0].dnns = vec![dnn];
+            let again = serde_json::to_string(&subscriber).unwrap();
+            assert_eq!(serde_json::from_str::<Subscriber>(&again).unwrap(), subscriber);
+            subscriber.check()
+        };
+        let good = r#""staticIpAddress":[{"ipv4Addr":"10.45.255.7"},{"ipv6Prefix":"2001:db8:45:ff07::/64"}],
+            "ipv4FrameRouteList":[{"ipv4Mask":"192.168.7.0/24"}],"ipv6FrameRouteList":[{"ipv6Prefix":"2001:db8:5::/48"}]"#;
+        assert_eq!(check(good), Ok(()));
+        for (members, expected) in [
+            (r#""staticIpAddress":[{"ipv6Addr":"2001:db8:45:ff07::1"}]"#, "'ipv6Prefix'"),
+            (r#""staticIpAddress":[{"ipv4Addr":"10.45.255.7"},{"ipv4Addr":"10.45.255.8"}]"#, "at most one"),
+            (
+                r#""ipv4FrameRouteList":[{"ipv6Prefix":"2001:db8:5::/48"}]"#,
+                "'ipv4FrameRouteList' has 'ipv4Mask'",
+            ),
+            (r#""ipv4FrameRouteList":[{"ipv4Mask":"192.168.7.1/24"}]"#, "192.168.7.1/24"),
+            (r#""ipv4FrameRouteList":[{"ipv4Mask":"127.0.0.0/8"}]"#, "no UE can have"),
+        ] {
+            let error = check(members).unwrap_err();
+            assert!(error.contains("internet") && error.contains(expected), "{members}: {error}");
+        }
+        let mut twice = subscriber();
+        twice.slices[0].dnns[0].static_ip_address = vec![IpAddress::Ipv4([10, 45, 255, 7].into())];
+        let second = SubscribedDnn { dnn: "ims".parse().unwrap(), ..twice.slices[0].dnns[0].clone() };
+        twice.slices[0].dnns.push(second);
+        assert!(
+            twice.check().unwrap_err().contains("10.45.255.7/32 is that of another slice or data network")
+        );
+    }
+
     fn traced(member: &str, value: serde_json::Value) -> Result<(), String> {
         let mut trace = serde_json::json!({
             "traceRef": "99970-00000A", "traceDepth": "MINIMUM", "neTypeList": "0040", "eventList": "01",

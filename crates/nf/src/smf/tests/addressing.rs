@@ -78,6 +78,18 @@ fn sent(world: &World) -> &SessionEstablishmentRequest {
     requests.into_iter().next().expect("a request to the UPF")
 }
 
+/// A session with static addresses and framed routes.
+pub(super) fn with_routes() -> World {
+    let mut world = world(|configuration| {
+        with_route(configuration);
+        let prefix = IpAddress::Ipv6Prefix("2001:db8:45:ff07::/64".into());
+        configuration.static_ip_address.push(prefix);
+    });
+    request(&mut world, Kind::Ipv4v6);
+    world.gnb_answers();
+    world
+}
+
 #[test]
 fn a_ue_gets_its_static_address_and_others_get_none_of_the_range() {
     let mut world = world(fixed(STATIC));
@@ -88,7 +100,6 @@ fn a_ue_gets_its_static_address_and_others_get_none_of_the_range() {
     }
     subscribe(&mut world, |_| {});
     for id in 6..16 {
-        world.pdu_session_id = id;
         world.supi = format!("imsi-9997000000001{id:02}").parse().unwrap();
         request(&mut world, Kind::Ipv4);
         let other = address(&world).ipv4.unwrap();

@@ -39,6 +39,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-emergency", only(&super::emergency::without_policy())),
         ("smf-reflective", only(&super::reflective::awaiting_complete())),
         ("smf-ipv6", only(&super::ipv6::delegating())),
+        ("smf-addressing", only(&super::addressing::with_routes())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }
