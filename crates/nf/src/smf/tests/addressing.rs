@@ -14,8 +14,8 @@ use pith_pfcp::message::SessionEstablishmentRequest;
 use pith_sbi::common::PduSessionType;
 use pith_sbi::nsmf_pdusession::UpCnxState;
 use pith_sbi::nudm_sdm::{DnnConfiguration, FrameRouteInfo, IpAddress};
-use pith_sbi::{Cause, Operation, Request, Response};
-use std::net::{IpAddr, Ipv4Addr};
+use pith_sbi::{Cause, Operation, Request};
+use std::net::Ipv4Addr;
 
 const STATIC: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 200);
 

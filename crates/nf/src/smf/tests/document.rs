@@ -14,6 +14,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
     ("smf-reflective-1", include_str!("../../../tests/golden/smf-reflective-1.hex")),
     ("smf-ipv6-1", include_str!("../../../tests/golden/smf-ipv6-1.hex")),
+    ("smf-addressing-1", include_str!("../../../tests/golden/smf-addressing-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
