@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect ipv6 openapi branch faults restart outlive upgrade instances areas packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect ipv6 framed openapi branch faults restart outlive upgrade instances areas packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ dissect: build ## tshark reads recorded runs: no malformed NGAP, NAS, PFCP or GT
 
 ipv6: build ## IPv6 and IPv4v6 sessions, portable and XDP: simulated UEs, the kernel as a UE, tshark
 	@scripts/ipv6 $(ARGS)
+
+framed: build ## Static addresses and framed routes, portable and XDP: the kernel as a UE and router, a host behind it
+	@scripts/framed $(ARGS)
 
 openapi: build ## every SBI message between processes against 3GPP's OpenAPI files (PITH_OPENAPI=DIR)
 	@scripts/openapi $(ARGS)

@@ -286,7 +286,7 @@ impl<'a> Row<'a> {
             }
         };
         let five_qi = self.value("5qi")?.unwrap_or(9);
-        let like = |dnn: &Dnn| SubscribedDnn { dnn: dnn.clone(), ambr: Some(ambr), five_qi, arp: 8 };
+        let like = |dnn: &Dnn| SubscribedDnn { five_qi, ..SubscribedDnn::new(dnn.clone(), Some(ambr)) };
         let slice = |(at, snssai): (usize, &Snssai)| SubscribedSlice {
             snssai: *snssai,
             default: at == 0,

@@ -144,8 +144,7 @@ fn random_key() -> Result<[u8; 16]> {
 fn subscriber(args: &AddArgs, supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Subscriber {
     let ambr = Ambr { uplink: args.uplink, downlink: args.downlink };
     let mut subscriber = Subscriber::with_defaults(supi, k, opc);
-    let subscribed_dnn =
-        |dnn: &pith_types::Dnn| SubscribedDnn { dnn: dnn.clone(), ambr: Some(ambr), five_qi: 9, arp: 8 };
+    let subscribed_dnn = |dnn: &pith_types::Dnn| SubscribedDnn::new(dnn.clone(), Some(ambr));
     let subscribed_slice = |(index, snssai): (usize, &pith_types::Snssai)| SubscribedSlice {
         snssai: *snssai,
         // The first slice is the default.

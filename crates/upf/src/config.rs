@@ -48,6 +48,8 @@ pub struct Config {
     pub max_rules: usize,
     /// Networks of gNBs and other UPFs; if empty, tunnels may lead to any host.
     pub radios: Vec<AddressRange>,
+    /// Other networks of the core: no framed route may have an address of them.
+    pub core_networks: Vec<AddressRange>,
     /// Address pools of UEs; without a pool for a family, any address of it that is not reserved.
     pub ue_pools: Vec<AddressRange>,
     /// Addresses of the UPF in addition to those of N3 and N4: its gateways in the pools.
@@ -93,6 +95,7 @@ impl Config {
             max_requests_to_peer: 65_536,
             max_rules: 256,
             radios: Vec::new(),
+            core_networks: Vec::new(),
             ue_pools: Vec::new(),
             own_addresses: Vec::new(),
             host: HostAddresses::default(),

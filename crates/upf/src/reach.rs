@@ -80,9 +80,11 @@ impl Config {
         !self.is_reserved(range) && (pools.peek().is_none() || pools.any(is_inside))
     }
 
-    /// Whether a network may be a framed route.
+    /// Whether a network may be a framed route. The UPF's host routes it to the UE: it must not have addresses of the core or of the host itself.
     pub(crate) fn may_be_behind_ue(&self, network: AddressRange) -> bool {
-        !self.is_reserved(network) && !self.ue_pools.iter().any(|pool| overlap(*pool, network))
+        let taken =
+            self.ue_pools.iter().chain(&self.radios).chain(&self.core_networks).chain(&self.host.local);
+        !self.is_reserved(network) && !taken.into_iter().any(|taken| overlap(*taken, network))
     }
 
     /// Whether N6 has a network of that name; DNNs are compared case-insensitively (TS 23.003 9.1).
@@ -150,7 +152,7 @@ fn is_without_scope(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
-fn overlap(one: AddressRange, other: AddressRange) -> bool {
+pub(crate) fn overlap(one: AddressRange, other: AddressRange) -> bool {
     one.contains(other.address) && one.prefix <= other.prefix
         || other.contains(one.address) && other.prefix <= one.prefix
 }
@@ -246,8 +248,14 @@ mod tests {
 
     #[test]
     fn framed_routes_exclude_core_addresses() {
-        let upf = config([10, 0, 3, 1]);
+        let mut upf = config([10, 0, 3, 1]);
         assert!(upf.may_be_behind_ue(v4([192, 168, 7, 0], 24)));
+        let networks = [v4([10, 210, 0, 0], 16), v4([10, 213, 0, 0], 16), v4([192, 0, 2, 0], 24)];
+        assert!(networks.iter().all(|network| upf.may_be_behind_ue(*network)));
+        upf.radios = vec![v4([10, 210, 7, 0], 24)];
+        upf.core_networks = vec![v4([10, 213, 0, 9], 32)];
+        upf.host.local = vec![v4([192, 0, 2, 1], 32)];
+        assert!(!networks.iter().any(|network| upf.may_be_behind_ue(*network)), "radios, core and host");
         for network in [v4([10, 0, 0, 0], 8), v4([10, 45, 9, 0], 24), v4([128, 0, 0, 0], 1), v6(0, 0, 1)] {
             assert!(!upf.may_be_behind_ue(network), "{network:?}");
         }

@@ -464,6 +464,7 @@ impl ShardFactory<'_> {
             // With a set each block should have some addresses.
             pool: (Ipv4Addr::new(10, 45 + number, 0, 0), if self.plan.instances > 0 { 20 } else { 24 }),
             reserved: 2,
+            static_ranges: Vec::new(),
             dns: vec![Ipv4Addr::new(1, 1, 1, 1).into()],
             mtu: 1400,
             ambr: Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(100) },

@@ -55,6 +55,7 @@ fn smf() -> Smf {
         pool6: None,
         delegation: 0,
         reserved: 2,
+        static_ranges: Vec::new(),
         dns: vec![Ipv4Addr::new(9, 9, 9, 9).into()],
         mtu: 1400,
         ambr: Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(50) },

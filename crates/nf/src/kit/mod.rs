@@ -11,6 +11,7 @@
 //!  Timer ───────────┘                      └──────── StartTimer, StopTimer, Event
 //! ```
 
+mod addressing;
 mod allowance;
 mod arena;
 mod capacity;
@@ -40,6 +41,7 @@ mod subscriber;
 mod time;
 mod timer;
 
+pub use addressing::{Addressing, IpNetwork, first_and_last, overlap};
 pub use allowance::Allowance;
 pub use arena::{Arena, Key};
 pub(crate) use capacity::{is_oversized, shrink};

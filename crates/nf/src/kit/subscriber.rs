@@ -1,10 +1,12 @@
 //! One subscriber as provisioned by the operator: the source of all provisioned data of
 //! Nudr_DataRepository (TS 29.505).
 
+use super::addressing::{Addressing, overlap};
 use pith_sbi::common::{CoreNetworkType, RatType, TraceData, TraceDepth};
+use pith_sbi::nudm_sdm::{FrameRouteInfo, IpAddress};
 use pith_types::{Ambr, BitRate, Dnn, Plmn, Snssai, Supi, Tac, five_qi};
 use serde::{Deserialize, Serialize};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -245,6 +247,56 @@ pub struct SubscribedDnn {
     /// ARP priority level of the default QoS flow, 1 (highest) to 15.
     #[serde(default = "default_arp")]
     pub arp: u8,
+    /// Static addresses of the UE: an IPv4 address, an IPv6 prefix, or both (TS 29.503 6.1.6.2.9).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub static_ip_address: Vec<IpAddress>,
+    /// IPv4 networks behind the UE: framed routes (TS 23.501 5.6.14).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ipv4_frame_route_list: Vec<FrameRouteInfo>,
+    /// IPv6 networks behind the UE.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ipv6_frame_route_list: Vec<FrameRouteInfo>,
+}
+
+impl SubscribedDnn {
+    /// A data network with this session-AMBR, 5QI 9 and ARP 8.
+    pub const fn new(dnn: Dnn, ambr: Option<Ambr>) -> Self {
+        Self {
+            dnn,
+            ambr,
+            five_qi: default_five_qi(),
+            arp: default_arp(),
+            static_ip_address: Vec::new(),
+            ipv4_frame_route_list: Vec::new(),
+            ipv6_frame_route_list: Vec::new(),
+        }
+    }
+
+    /// Its static addresses and framed routes.
+    pub fn addressing(&self) -> Result<Addressing, String> {
+        let routes = self.ipv4_frame_route_list.iter().chain(&self.ipv6_frame_route_list);
+        Addressing::of(&self.static_ip_address, routes)
+    }
+
+    fn check_addressing(&self) -> Result<(), String> {
+        if let Some(IpAddress::Ipv6(v6)) =
+            self.static_ip_address.iter().find(|it| matches!(it, IpAddress::Ipv6(_)))
+        {
+            return Err(format!(
+                "a UE chooses the lower half of its IPv6 address: instead of 'ipv6Addr' {v6}, 'staticIpAddress' has an 'ipv6Prefix' such as \
+                 2001:db8:45:ff01::/64"
+            ));
+        }
+        let is_of = |list: &[FrameRouteInfo], has: fn(&FrameRouteInfo) -> bool| list.iter().all(has);
+        if !is_of(&self.ipv4_frame_route_list, |it| it.ipv6_prefix.is_none())
+            || !is_of(&self.ipv6_frame_route_list, |it| it.ipv4_mask.is_none())
+        {
+            return Err(
+                "'ipv4FrameRouteList' has 'ipv4Mask', and 'ipv6FrameRouteList' has 'ipv6Prefix'".into()
+            );
+        }
+        self.addressing().map(drop)
+    }
 }
 
 const fn default_amf() -> [u8; 2] {
@@ -281,16 +333,36 @@ impl Subscriber {
             slices: vec![SubscribedSlice {
                 snssai: Snssai::of_sst(1),
                 default: true,
-                dnns: vec![SubscribedDnn {
-                    dnn,
-                    ambr: Some(ambr),
-                    five_qi: default_five_qi(),
-                    arp: default_arp(),
-                }],
+                dnns: vec![SubscribedDnn::new(dnn, Some(ambr))],
             }],
             restrictions: MobilityRestrictions::default(),
             trace: None,
         }
+    }
+
+    /// The static addresses and framed routes of all data networks.
+    pub fn own_networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
+        let dnns = self.slices.iter().flat_map(|slice| &slice.dnns);
+        dnns.filter_map(|dnn| dnn.addressing().ok())
+            .flat_map(|addressing| addressing.networks().collect::<Vec<_>>())
+    }
+
+    /// No address or network is in two data networks, as one session only can have it.
+    fn check_addressing(&self) -> Result<(), String> {
+        let mut known: Vec<(IpAddr, u8)> = Vec::new();
+        for dnn in self.slices.iter().flat_map(|slice| &slice.dnns) {
+            let fault = |why: String| format!("data network '{}': {why}", dnn.dnn);
+            dnn.check_addressing().map_err(fault)?;
+            let own: Vec<_> = dnn.addressing().map_err(fault)?.networks().collect();
+            let twice = own.iter().find(|network| known.iter().any(|other| overlap(*other, **network)));
+            if let Some((address, prefix)) = twice {
+                return Err(fault(format!(
+                    "{address}/{prefix} is that of another slice or data network, too"
+                )));
+            }
+            known.extend(own);
+        }
+        Ok(())
     }
 
     /// Checks the subscriber. The error is a sentence that says what to change.
@@ -327,6 +399,7 @@ impl Subscriber {
         if self.slices.iter().flat_map(|slice| &slice.dnns).any(arp) {
             return Err("'arp' is 1 to 15".into());
         }
+        self.check_addressing()?;
         self.restrictions.check()?;
         self.trace.as_ref().map_or(Ok(()), SubscriberTrace::check)
     }
@@ -438,6 +511,42 @@ mod tests {
         assert!(bad.check().unwrap_err().contains("default: true"));
         bad.authentication.opc = None;
         assert!(bad.check().unwrap_err().contains("opc"));
+    }
+
+    #[test]
+    fn static_addresses_and_framed_routes_are_checked() {
+        let check = |members: &str| {
+            let json = format!(r#"{{"dnn":"internet",{members}}}"#);
+            let dnn: SubscribedDnn = serde_json::from_str(&json).map_err(|error| error.to_string())?;
+            let mut subscriber = subscriber();
+            subscriber.slices[0].dnns = vec![dnn];
+            let again = serde_json::to_string(&subscriber).unwrap();
+            assert_eq!(serde_json::from_str::<Subscriber>(&again).unwrap(), subscriber);
+            subscriber.check()
+        };
+        let good = r#""staticIpAddress":[{"ipv4Addr":"10.45.255.7"},{"ipv6Prefix":"2001:db8:45:ff07::/64"}],
+            "ipv4FrameRouteList":[{"ipv4Mask":"192.168.7.0/24"}],"ipv6FrameRouteList":[{"ipv6Prefix":"2001:db8:5::/48"}]"#;
+        assert_eq!(check(good), Ok(()));
+        for (members, expected) in [
+            (r#""staticIpAddress":[{"ipv6Addr":"2001:db8:45:ff07::1"}]"#, "'ipv6Prefix'"),
+            (r#""staticIpAddress":[{"ipv4Addr":"10.45.255.7"},{"ipv4Addr":"10.45.255.8"}]"#, "at most one"),
+            (
+                r#""ipv4FrameRouteList":[{"ipv6Prefix":"2001:db8:5::/48"}]"#,
+                "'ipv4FrameRouteList' has 'ipv4Mask'",
+            ),
+            (r#""ipv4FrameRouteList":[{"ipv4Mask":"192.168.7.1/24"}]"#, "192.168.7.1/24"),
+            (r#""ipv4FrameRouteList":[{"ipv4Mask":"127.0.0.0/8"}]"#, "no UE can have"),
+        ] {
+            let error = check(members).unwrap_err();
+            assert!(error.contains("internet") && error.contains(expected), "{members}: {error}");
+        }
+        let mut twice = subscriber();
+        twice.slices[0].dnns[0].static_ip_address = vec![IpAddress::Ipv4([10, 45, 255, 7].into())];
+        let second = SubscribedDnn { dnn: "ims".parse().unwrap(), ..twice.slices[0].dnns[0].clone() };
+        twice.slices[0].dnns.push(second);
+        assert!(
+            twice.check().unwrap_err().contains("10.45.255.7/32 is that of another slice or data network")
+        );
     }
 
     fn traced(member: &str, value: serde_json::Value) -> Result<(), String> {

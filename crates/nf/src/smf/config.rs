@@ -1,7 +1,7 @@
 //! The SMF's configuration.
 
 use super::pool::contains;
-use crate::kit::Duration;
+use crate::kit::{Addressing, Duration, IpNetwork, overlap};
 use pith_types::{Ambr, Dnn, Snssai, Tac};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,6 +21,9 @@ pub struct DataNetwork {
     pub delegation: u8,
     /// Addresses at the pool's beginning that no UE gets: the network's and the gateway's.
     pub reserved: u32,
+    /// Ranges of static addresses (TS 23.501 5.8.2.2.1): parts of the data network's pools, or of UPFs' pools for it, of which no
+    /// address is allocated dynamically.
+    pub static_ranges: Vec<IpNetwork>,
     /// DNS servers, sent to UEs that request them (protocol configuration options).
     pub dns: Vec<IpAddr>,
     /// Largest packet that a UE may send, in octets.
@@ -133,10 +136,72 @@ impl SmfConfig {
     /// routes go by pools.
     pub(super) fn has_address(&self, dnn: &Dnn, snssai: &Snssai, address: IpAddr) -> bool {
         let Some(network) = self.network(dnn, snssai) else { return false };
-        let of_network = std::iter::once((IpAddr::V4(network.pool.0), network.pool.1));
-        let prefixes = network.pool6.map(|(prefix, length)| (IpAddr::V6(prefix), length));
-        let of_upfs = self.upfs.iter().flat_map(|upf| &upf.pools).filter(|(name, ..)| name == dnn);
-        let of_upfs = of_upfs.map(|(_, (pool, length), _)| (IpAddr::V4(*pool), *length));
-        of_network.chain(prefixes).chain(of_upfs).any(|pool| contains(pool, address))
+        self.pools(network).any(|(pool, _)| contains(pool, address))
+    }
+
+    /// The pools of a data network and those of UPFs for it, with the number of addresses at their beginnings that no UE gets.
+    fn pools<'a>(&'a self, network: &'a DataNetwork) -> impl Iterator<Item = (IpNetwork, u32)> {
+        let of_network = std::iter::once(((IpAddr::V4(network.pool.0), network.pool.1), network.reserved));
+        let prefixes = network.pool6.map(|(prefix, length)| ((IpAddr::V6(prefix), length), 0));
+        let of_upfs = self.upfs.iter().flat_map(|upf| &upf.pools).filter(|(name, ..)| *name == network.dnn);
+        let of_upfs = of_upfs.map(|(_, (pool, length), reserved)| ((IpAddr::V4(*pool), *length), *reserved));
+        of_network.chain(prefixes).chain(of_upfs)
+    }
+
+    /// Whether an address of a data network is for static use only.
+    pub(super) fn is_static(&self, network: &DataNetwork, address: IpAddr) -> bool {
+        network.static_ranges.iter().any(|range| contains(*range, address))
+            && self.is_assignable(network, address)
+    }
+
+    /// Whether it is in a pool, and is not the network's address, the gateway's or the broadcast address there.
+    fn is_assignable(&self, network: &DataNetwork, address: IpAddr) -> bool {
+        let is_at_end = |(pool, length): IpNetwork, reserved: u32| match (pool, address) {
+            (IpAddr::V4(pool), IpAddr::V4(v4)) => {
+                let last = u32::MAX.checked_shr(length.into()).unwrap_or(0);
+                let position = u32::from(v4) & last;
+                position < reserved || position == last || v4 == pool
+            }
+            (pool, address) => pool == address,
+        };
+        self.pools(network).any(|(pool, reserved)| contains(pool, address) && !is_at_end(pool, reserved))
+    }
+
+    /// Checks that a session in this data network can have these static addresses and framed routes; the error says why not.
+    pub(super) fn check_addressing(
+        &self,
+        network: &DataNetwork,
+        addressing: &Addressing,
+    ) -> Result<(), String> {
+        let outside = |address: IpAddr| {
+            format!(
+                "the subscribed static address {address} is in none of the 'static_addresses' of '{}'",
+                network.dnn
+            )
+        };
+        if let Some(v4) = addressing.v4.map(IpAddr::V4).filter(|v4| !self.is_static(network, *v4)) {
+            return Err(outside(v4));
+        }
+        if let Some((prefix, length)) = addressing.v6 {
+            let expected = 64 - network.delegation;
+            if length != expected {
+                return Err(format!(
+                    "the subscribed static prefix {prefix}/{length} has another length than the {expected} bits of '{}'",
+                    network.dnn
+                ));
+            }
+            if !self.is_static(network, prefix.into()) {
+                return Err(outside(prefix.into()));
+            }
+        }
+        let pools =
+            || self.data_networks.iter().flat_map(|network| self.pools(network)).map(|(pool, _)| pool);
+        let taken = addressing.framed_routes.iter().find(|route| pools().any(|pool| overlap(pool, **route)));
+        match taken {
+            None => Ok(()),
+            Some((address, prefix)) => {
+                Err(format!("the subscribed framed route {address}/{prefix} has addresses of a pool of UEs"))
+            }
+        }
     }
 }

@@ -15,7 +15,9 @@ use super::procedure::subscription_change::SubscriptionChange;
 use super::procedure::{self, State};
 use super::timers::{SessionTimer, Timers};
 use super::tunnels::Tunnels;
-use crate::kit::{Caller, Duration, Key, Level, N4Effect, Owner, PendingReply, Tag, Target, UpfHandle};
+use crate::kit::{
+    Addressing, Caller, Duration, Key, Level, N4Effect, Owner, PendingReply, Tag, Target, UpfHandle,
+};
 use pith_nas::GsmCause;
 use pith_nas::ie::GprsTimer2;
 use pith_ngap::transfer::{SecondaryRatUsage, Tunnel};
@@ -62,6 +64,8 @@ pub(super) struct SmContext {
     pub asks_dns6: bool,
     /// The UE's addresses, once they are allocated.
     pub address: UeAddress,
+    /// Static addresses and framed routes of the subscription, of the session's IP versions.
+    pub addressing: Addressing,
     /// Subscribed, then authorised QoS.
     pub qos: Qos,
     /// The subscribed QoS that the PCF knows.
@@ -454,6 +458,7 @@ impl SmContext {
             ip: IpVersions::V4,
             asks_dns6: false,
             address: UeAddress::default(),
+            addressing: Addressing::default(),
             qos: Qos::UNKNOWN,
             subscribed: Qos::UNKNOWN,
             subscription_change: None,
@@ -641,6 +646,12 @@ impl SmContext {
     pub(super) fn report_to_pcf(&mut self, env: &mut Env<'_>, target: Target, request: impl Into<Request>) {
         let tag = self.next_tag();
         env.out.call(Tag::new(tag.owner, tag.step | REPORT), target, request.into());
+    }
+
+    /// Whether one of its addresses is static.
+    pub(super) fn has_static(&self, address: IpAddr) -> bool {
+        let prefix = self.addressing.v6.map(|(prefix, _)| prefix.into());
+        self.addressing.v4.map(IpAddr::V4) == Some(address) || prefix == Some(address)
     }
 
     /// Sends a request to a UPF. The response has the returned id.

@@ -3,6 +3,7 @@
 use pith_nas::GsmCause;
 use pith_nas::NasError;
 use pith_sbi::{Cause, Operation, Problem};
+use std::net::IpAddr;
 
 /// The reason why no session is established.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +63,12 @@ pub(super) enum EstablishmentError {
     /// The data network is to authenticate the UE, which this SMF does not do.
     #[error("the subscription requires authentication by the data network, which is not supported")]
     SecondaryAuthentication,
+    /// The subscribed static addresses or framed routes do not fit the data network, or are malformed.
+    #[error("{0}")]
+    Addressing(String),
+    /// Another session has the subscribed static address.
+    #[error("another session has the subscribed static address {0}")]
+    StaticAddressInUse(IpAddr),
     /// No UE address or SM context is free.
     #[error("no UE address or context is left")]
     Resources,
@@ -107,9 +114,12 @@ impl EstablishmentError {
             Self::OutsideLadn => GsmCause::OutOfLadnServiceArea,
             Self::UnassignedPti => GsmCause::InvalidPtiValue,
             Self::OtherIdentity => GsmCause::InvalidPduSessionIdentity,
-            Self::NoEmergencyServices => GsmCause::RequestRejectedUnspecified,
+            // Neither time nor another request helps, as with 'insufficient resources': the operator must correct the subscription.
+            Self::NoEmergencyServices | Self::Addressing(_) => GsmCause::RequestRejectedUnspecified,
             Self::SecondaryAuthentication => GsmCause::UserAuthenticationOrAuthorizationFailed,
-            Self::Resources | Self::UserPlane(_) => GsmCause::InsufficientResources,
+            Self::Resources | Self::StaticAddressInUse(_) | Self::UserPlane(_) => {
+                GsmCause::InsufficientResources
+            }
             Self::Network(_) => GsmCause::NetworkFailure,
             Self::Refused { gsm, .. } => *gsm,
         }
@@ -119,9 +129,10 @@ impl EstablishmentError {
     pub(super) fn cause(&self) -> Cause {
         match self {
             Self::UnknownDnnInSlice { .. } | Self::NoEmergencyServices => Cause::DnnNotSupported,
-            Self::NotSubscribed { .. } | Self::NoIpSubscribed | Self::SecondaryAuthentication => {
-                Cause::SubscriptionDenied
-            }
+            Self::NotSubscribed { .. }
+            | Self::NoIpSubscribed
+            | Self::SecondaryAuthentication
+            | Self::Addressing(_) => Cause::SubscriptionDenied,
             Self::OnlyIpv4 | Self::OnlyIpv6 | Self::OnlyIp | Self::UnknownSessionType => {
                 Cause::PdutypeNotSupported
             }
@@ -130,7 +141,9 @@ impl EstablishmentError {
             Self::Message(_) | Self::WrongMessage | Self::UnassignedPti | Self::OtherIdentity => {
                 Cause::N1SmError
             }
-            Self::Resources | Self::UserPlane(_) => Cause::InsufficientResources,
+            Self::Resources | Self::StaticAddressInUse(_) | Self::UserPlane(_) => {
+                Cause::InsufficientResources
+            }
             Self::Network(_) => Cause::NetworkFailure,
             Self::Refused { gsm: GsmCause::MissingOrUnknownDnn, .. } => Cause::DnnDenied,
             Self::Refused { gsm: GsmCause::InsufficientResourcesForSpecificSliceAndDnn, .. } => {

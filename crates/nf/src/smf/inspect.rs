@@ -55,6 +55,8 @@ impl Smf {
             "snssai": session.snssai.to_string(),
             "ipv4": session.address.v4,
             "ipv6Prefix": session.address.prefix(),
+            "staticAddress": session.address.iter().any(|address| session.has_static(address)),
+            "framedRoutes": framed_routes(session),
             "state": session.state().phase().name(),
             "tunnels": tunnels,
             "secondaryRatUplinkOctets": session.secondary_rat.uplink,
@@ -72,6 +74,11 @@ impl Smf {
     fn name_of(&self, upf: UpfHandle) -> Option<&str> {
         self.shared.upfs.info(upf).map(|info| info.name.as_str())
     }
+}
+
+fn framed_routes(session: &SmContext) -> Vec<String> {
+    let routes = session.addressing.framed_routes.iter();
+    routes.map(|(address, prefix)| format!("{address}/{prefix}")).collect()
 }
 
 /// The QoS flows of a session, the default one first, with the PCC rules that are bound to each. Until the UPF has accepted a change, those

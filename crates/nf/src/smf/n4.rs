@@ -19,10 +19,10 @@ use super::tunnels::Reroute;
 use crate::kit::{FlowFilter, N4Error};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
-    ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId, Gate,
-    GateStatus, InterfaceType, MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd,
-    PdnType, PdrId, PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers, Rqi,
-    SourceInterface, UeIpAddress, UrrId,
+    ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId,
+    FramedIpv6Route, FramedRoute, Gate, GateStatus, InterfaceType, MeasurementMethod, NodeId, OuterHeader,
+    OuterHeaderCreation, PacketEnd, PdnType, PdrId, PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi,
+    ReportingTriggers, Rqi, SourceInterface, UeIpAddress, UrrId,
 };
 use pith_pfcp::message::{
     SessionDeletionRequest, SessionEstablishmentRequest, SessionEstablishmentResponse,
@@ -156,7 +156,7 @@ fn add_change(
             true if awaits_gnb => CreatePdr { qer_ids: DEFAULT_QERS.to_vec(), ..pdr },
             _ => pdr,
         });
-        request.create_pdrs.extend(pdrs);
+        request.create_pdrs.extend(pdrs.map(|pdr| with_framed_routes(pdr, session)));
         request.create_qers.push(rule_qer(rule));
     }
 }
@@ -305,6 +305,7 @@ pub(super) fn establishment_request(
     ambr.maximum_bitrate = Some(session_ambr(session));
     let mut default_flow = CreateQer::new(DEFAULT_FLOW_QER, GateStatus::OPEN);
     default_flow.qfi = Some(Qfi(DEFAULT_QFI));
+    let pdrs: Vec<_> = pdrs.into_iter().map(|pdr| with_framed_routes(pdr, session)).collect();
     let mut request =
         SessionEstablishmentRequest::new(NodeId::from(local), FSeid::new(seid.0, local), pdrs, fars);
     request.create_qers = vec![ambr, default_flow];
@@ -364,6 +365,24 @@ pub(super) fn to_ue(address: UeAddress) -> Pdi {
     let mut pdi = Pdi::new(SourceInterface::Core);
     pdi.ue_ip_addresses = vec![ue_ip_address(address, PacketEnd::Destination)];
     pdi
+}
+
+/// Packets from and to networks behind the UE match its PDRs, too (TS 23.501 5.6.14; TS 29.244 5.16, 8.2.109, 8.2.111). A gateway of all
+/// zeros is the UE itself (RFC 2865 5.22, RFC 3162 2.5).
+fn with_framed_routes(mut pdr: CreatePdr, session: &SmContext) -> CreatePdr {
+    if pdr.pdi.ue_ip_addresses.is_empty() {
+        return pdr;
+    }
+    for (address, prefix) in &session.addressing.framed_routes {
+        if address.is_ipv4() {
+            let text = format!("{address}/{prefix} 0.0.0.0 1");
+            pdr.pdi.framed_routes.push(FramedRoute(text.into_bytes()));
+        } else {
+            let text = format!("{address}/{prefix} :: 1");
+            pdr.pdi.framed_ipv6_routes.push(FramedIpv6Route(text.into_bytes()));
+        }
+    }
+    pdr
 }
 
 /// The UE's addresses; of IPv6 the prefix of 64 bits, and by how many bits the session's is shorter (TS 29.244 8.2.62).

@@ -3,6 +3,9 @@
 //! A pool is divided among the blocks of ids: each address belongs to one block, and the block's owner allocates it. A shard
 //! first allocates addresses that were never used, in order; then it allocates the address that has been unused longest.
 //!
+//! Static addresses ([`SmfConfig::is_static`]) are in ranges of the pools that no block has. Any shard may assign one: as only one subscriber has
+//! it, and UPFs delete the stale session if another shard still has one of that subscriber, shards need not inform each other.
+//!
 //! In an IPv6 pool an address is a prefix of 64 bits (TS 23.501 5.8.2.2.1), or a shorter one (5.8.2.2.4), named by its first address.
 
 use super::config::SmfConfig;
@@ -35,6 +38,10 @@ pub(super) struct Pools {
     leaving: BTreeSet<IpAddr>,
     /// Sessions get addresses of their own blocks, if there are any.
     prefers_block: bool,
+    /// Ranges of static addresses.
+    static_ranges: Vec<PoolNetwork>,
+    /// Static addresses that sessions of this shard have.
+    static_used: BTreeSet<IpAddr>,
 }
 
 /// The length of an IPv4 address.
@@ -72,13 +79,16 @@ impl Pools {
         });
         let own = config.upfs.iter().flat_map(|upf| &upf.pools);
         let own = own.map(|(_, pool, reserved)| v4(*pool, *reserved));
+        let ranges = config.data_networks.iter().flat_map(|network| network.static_ranges.iter().copied());
+        let static_ranges: Vec<_> = ranges.collect();
         let mut pools: Vec<(PoolNetwork, Pool)> = Vec::new();
         for (network, length, reserved) in shared.chain(prefixes).chain(own) {
             if pools.iter().all(|(known, _)| *known != network) {
-                pools.push((network, Pool::new(network, length, reserved, &blocks)));
+                let pool = Pool::new((network, length, reserved), &static_ranges, &blocks);
+                pools.push((network, pool));
             }
         }
-        Self { prefers_block: config.shares_blocks, ..Self::of(pools) }
+        Self { prefers_block: config.shares_blocks, static_ranges, ..Self::of(pools) }
     }
 
     fn of(pools: Vec<(PoolNetwork, Pool)>) -> Self {
@@ -91,7 +101,18 @@ impl Pools {
             reserved: BTreeSet::new(),
             leaving,
             prefers_block: false,
+            static_ranges: Vec::new(),
+            static_used: BTreeSet::new(),
         }
+    }
+
+    fn is_static(&self, address: IpAddr) -> bool {
+        self.static_ranges.iter().any(|range| contains(*range, address))
+    }
+
+    /// Assigns a static address; `false` if another session of this shard has it.
+    pub(super) fn take_static(&mut self, address: IpAddr) -> bool {
+        self.static_used.insert(address)
     }
 
     /// Allocates an address of this pool; `None` if all are in use.
@@ -118,6 +139,9 @@ impl Pools {
 
     /// Releases an address.
     pub(super) fn release(&mut self, address: IpAddr) {
+        if self.static_used.remove(&address) {
+            return;
+        }
         let is_borrowed = self.borrowed.remove(&address);
         // It was not taken out of the pool yet.
         let is_reserved = self.reserved.remove(&address);
@@ -138,6 +162,10 @@ impl Pools {
     pub(super) fn reserve(&mut self, addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
         let mut others = Vec::new();
         for address in addresses {
+            if self.is_static(address) {
+                others.extend((!self.static_used.insert(address)).then_some(address));
+                continue;
+            }
             let is_free = !self.reserved.contains(&address);
             let Some(pool) = self.pool_of(address) else {
                 others.push(address);
@@ -170,8 +198,8 @@ impl Pools {
     pub(super) fn adopt_block(&mut self, block: BlockId) {
         for (_, pool) in &mut self.pools {
             if pool.blocks.insert(block) {
-                let (first, end) = pool.range(block);
-                pool.unused.extend((first < end).then_some((first, end)));
+                let dynamic = pool.dynamic(pool.range(block));
+                pool.unused.extend(dynamic);
             }
         }
         // Sessions of this shard have some of them.
@@ -185,7 +213,7 @@ impl Pools {
 
     /// Addresses in use by sessions of this shard.
     pub(super) fn in_use(&self) -> usize {
-        self.pools.iter().map(|(_, pool)| pool.in_use()).sum()
+        self.static_used.len() + self.pools.iter().map(|(_, pool)| pool.in_use()).sum::<usize>()
     }
 
     /// What the owners of borrowed addresses must know since the last call.
@@ -219,6 +247,9 @@ impl Pools {
 
     /// A session leaves with the block `with`, and keeps this address.
     pub(super) fn pass_used(&mut self, address: IpAddr, with: BlockId) {
+        if self.static_used.remove(&address) {
+            return;
+        }
         let Some(pool) = self.pool_of(address) else { return };
         pool.in_use -= 1;
         if pool.block_of(address) == Some(with) {
@@ -230,6 +261,10 @@ impl Pools {
 
     /// A session came from another shard with this address.
     pub(super) fn take_used(&mut self, address: IpAddr) {
+        if self.is_static(address) {
+            self.static_used.insert(address);
+            return;
+        }
         let Some(pool) = self.pool_of(address) else { return };
         pool.in_use += 1;
         if pool.foreign_block(address).is_some() {
@@ -249,7 +284,9 @@ impl Pools {
             let is_free = |address: &u32| {
                 released.contains(address) || unused.iter().any(|(from, to)| (*from..*to).contains(address))
             };
-            let used = (first..end).filter(|number| !is_free(number)).map(|number| pool.address_of(number));
+            let dynamic = pool.dynamic((first, end));
+            let used = dynamic.into_iter().flat_map(|(from, to)| from..to);
+            let used = used.filter(|number| !is_free(number)).map(|number| pool.address_of(number));
             let used: Vec<_> = used.filter(|address| !leaving.contains(address)).collect();
             for address in &used {
                 if !elsewhere.remove(address) {
@@ -269,7 +306,11 @@ impl Pools {
         }
         for PassedAddresses { network, prefix, unused, released, used } in passed {
             if let Some((_, pool)) = self.pools.iter_mut().find(|(known, _)| *known == (network, prefix)) {
+                // An instance with an earlier configuration may have other static ranges.
+                let unused: Vec<_> = unused.into_iter().flat_map(|range| pool.dynamic(range)).collect();
                 pool.unused.extend(unused);
+                let released =
+                    released.into_iter().filter(|number| !pool.is_static(*number)).collect::<Vec<_>>();
                 pool.released.extend(released);
             }
             for address in used {
@@ -303,6 +344,8 @@ struct Pool {
     /// The prefix length of each address.
     length: u8,
     reserved: u32,
+    /// Ranges of static addresses, in ascending order: the first number, and the one after the last.
+    statics: Vec<(u32, u32)>,
     /// The blocks of the shard.
     blocks: BTreeSet<BlockId>,
     /// Addresses that were never allocated: first address and end of each range, in ascending order.
@@ -314,30 +357,93 @@ struct Pool {
 
 impl Pool {
     /// The addresses of these blocks; `reserved` addresses at the pool's beginning, and its last, are not allocated.
-    fn new(network: PoolNetwork, length: u8, reserved: u32, blocks: &[BlockId]) -> Self {
+    fn new(
+        (network, length, reserved): (PoolNetwork, u8, u32),
+        static_ranges: &[PoolNetwork],
+        blocks: &[BlockId],
+    ) -> Self {
         let released = VecDeque::new();
         let mut pool = Self {
             network,
             length,
             reserved,
+            statics: Vec::new(),
             blocks: blocks.iter().copied().collect(),
             unused: VecDeque::new(),
             released,
             in_use: 0,
         };
+        let inside = static_ranges.iter().filter(|range| contains(network, range.0));
+        pool.statics = inside.map(|range| pool.numbers_of(*range)).filter(|(from, to)| from < to).collect();
+        pool.statics.sort_unstable();
         for block in blocks {
-            let (first, end) = pool.range(*block);
-            match pool.unused.back_mut().filter(|last| last.1 == first) {
-                Some(last) => last.1 = end,
-                None => pool.unused.push_back((first, end)),
+            for (first, end) in pool.dynamic(pool.range(*block)) {
+                match pool.unused.back_mut().filter(|last| last.1 == first) {
+                    Some(last) => last.1 = end,
+                    None => pool.unused.push_back((first, end)),
+                }
             }
         }
         pool
     }
 
-    /// The numbers of a block's addresses: the first, and the one after the last.
+    /// The numbers of a block's addresses: the first, and the one after the last. Static addresses between them are not the block's.
     fn range(&self, block: BlockId) -> (u32, u32) {
-        range(self.network, self.length, self.reserved, block)
+        (self.begin_of(block.number()), self.begin_of(block.number() + 1))
+    }
+
+    /// The number of a block's first address. The ranges of small pools may be empty. Each block has the same share of dynamic addresses, wherever
+    /// the static ones are.
+    fn begin_of(&self, block: u16) -> u32 {
+        let (first, last) = self.bounds();
+        let fixed = self.statics.iter().map(|(from, to)| u64::from(to - from)).sum();
+        let dynamic = last.saturating_sub(first).saturating_sub(fixed);
+        let mut number = first + dynamic * u64::from(block) / u64::from(BlockId::COUNT);
+        for (from, to) in &self.statics {
+            if u64::from(*from) <= number {
+                number += u64::from(to - from);
+            }
+        }
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// The number of the first address that may be in use, and that after the last.
+    fn bounds(&self) -> (u64, u64) {
+        let (network, prefix) = self.network;
+        let (start, size) = match network {
+            IpAddr::V4(network) => {
+                let size = 1_u64 << (32 - u32::from(prefix.clamp(1, 32)));
+                (u64::from(u32::from(network)) & !(size - 1), size)
+            }
+            IpAddr::V6(_) => (0, 1_u64 << self.length.saturating_sub(prefix).min(31)),
+        };
+        (start + u64::from(self.reserved.max(1)), start + size - 1)
+    }
+
+    /// The numbers of a static range, as far as they are in bounds.
+    fn numbers_of(&self, (network, prefix): PoolNetwork) -> (u32, u32) {
+        let (first, last) = self.bounds();
+        let from = u64::from(self.number_of(network));
+        let to = from + (1_u64 << u32::from(self.length.saturating_sub(prefix)).min(32));
+        let clamp = |number: u64| u32::try_from(number.clamp(first, last.max(first))).unwrap_or(u32::MAX);
+        (clamp(from), clamp(to))
+    }
+
+    fn is_static(&self, number: u32) -> bool {
+        self.statics.iter().any(|(from, to)| (*from..*to).contains(&number))
+    }
+
+    /// The parts of a range that have no static addresses.
+    fn dynamic(&self, (mut first, end): (u32, u32)) -> Vec<(u32, u32)> {
+        let mut parts = Vec::new();
+        for (from, to) in &self.statics {
+            if *to > first && *from < end {
+                parts.extend((first < *from).then_some((first, *from)));
+                first = *to;
+            }
+        }
+        parts.extend((first < end).then_some((first, end)));
+        parts
     }
 
     /// Whether an address of the network is one of those that the pool allocates.
@@ -494,31 +600,13 @@ impl Pool {
     }
 }
 
-/// The numbers of a block's addresses: the first, and the one after the last. The ranges of small pools may be empty.
-fn range((network, prefix): PoolNetwork, length: u8, reserved: u32, block: BlockId) -> (u32, u32) {
-    let (start, size) = match network {
-        IpAddr::V4(network) => {
-            let size = 1_u64 << (32 - u32::from(prefix.clamp(1, 32)));
-            (u64::from(u32::from(network)) & !(size - 1), size)
-        }
-        IpAddr::V6(_) => (0, 1_u64 << length.saturating_sub(prefix).min(31)),
-    };
-    let (first, last) = (start + u64::from(reserved.max(1)), start + size - 1);
-    let usable = last.saturating_sub(first);
-    let begin = |block: u16| {
-        let address = first + usable * u64::from(block) / u64::from(BlockId::COUNT);
-        u32::try_from(address).unwrap_or(u32::MAX)
-    };
-    (begin(block.number()), begin(block.number() + 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::identity_of_shard;
 
     fn pool(network: PoolNetwork, shard: u8, shards: u8) -> Pool {
-        Pool::new(network, ADDRESS, 2, &identity_of_shard(shard, shards).blocks().collect::<Vec<_>>())
+        Pool::new((network, ADDRESS, 2), &[], &identity_of_shard(shard, shards).blocks().collect::<Vec<_>>())
     }
 
     fn all(network: PoolNetwork, shard: u8, shards: u8) -> Vec<String> {
@@ -541,7 +629,7 @@ mod tests {
     #[test]
     fn blocks_that_are_not_adjacent_have_separate_ranges() {
         let blocks: Vec<_> = [1, 3].into_iter().filter_map(BlockId::new).collect();
-        let mut pool = Pool::new(("10.45.0.0".parse().unwrap(), 20), ADDRESS, 2, &blocks);
+        let mut pool = Pool::new((("10.45.0.0".parse().unwrap(), 20), ADDRESS, 2), &[], &blocks);
         let addresses: Vec<_> = std::iter::from_fn(|| pool.allocate()).collect();
         let expected = [5, 6, 7, 8, 13, 14, 15, 16].map(|last| IpAddr::from([10, 45, 0, last]));
         assert_eq!(addresses, expected);
@@ -572,8 +660,8 @@ mod tests {
     fn an_adopted_block_brings_its_free_addresses() {
         let network = ("10.45.0.0".parse().unwrap(), 20);
         let blocks = |range: std::ops::Range<u16>| range.filter_map(BlockId::new).collect::<Vec<_>>();
-        let mut pools = Pools::of(vec![(network, Pool::new(network, ADDRESS, 2, &blocks(2..4)))]);
-        let mut former = Pools::of(vec![(network, Pool::new(network, ADDRESS, 2, &blocks(0..2)))]);
+        let mut pools = Pools::of(vec![(network, Pool::new((network, ADDRESS, 2), &[], &blocks(2..4)))]);
+        let mut former = Pools::of(vec![(network, Pool::new((network, ADDRESS, 2), &[], &blocks(0..2)))]);
         let own = pools.allocate(network).unwrap();
         let theirs: Vec<_> = (0..5).map(|_| former.allocate(network).unwrap()).collect();
         // A session of this shard has an address of block 1 from before.
@@ -597,7 +685,7 @@ mod tests {
     fn a_session_gets_an_address_of_its_block_if_there_is_one() {
         let network = ("10.45.0.0".parse().unwrap(), 20);
         let blocks: Vec<_> = (0..4).filter_map(BlockId::new).collect();
-        let mut pools = Pools::of(vec![(network, Pool::new(network, ADDRESS, 2, &blocks))]);
+        let mut pools = Pools::of(vec![(network, Pool::new((network, ADDRESS, 2), &[], &blocks))]);
         pools.prefers_block = true;
         let block = blocks[2];
         let given: Vec<_> = (0..4).filter_map(|_| pools.allocate_for(network, block)).collect();
@@ -658,12 +746,75 @@ mod tests {
         assert_eq!(left.len(), 4096 - 3 - 6, "all but those in use");
     }
 
+    /// The pools of a shard, with static addresses.
+    fn with_static(network: PoolNetwork, range: PoolNetwork, blocks: &[BlockId]) -> Pools {
+        let pool = Pool::new((network, ADDRESS, 2), &[range], blocks);
+        Pools { static_ranges: vec![range], ..Pools::of(vec![(network, pool)]) }
+    }
+
+    #[test]
+    fn static_addresses_are_not_allocated_and_each_block_has_its_share_of_the_others() {
+        let network = ("10.45.0.0".parse().unwrap(), 16);
+        // Half of the pool: without a fair share, the second of two shards had nothing.
+        let range = ("10.45.128.0".parse().unwrap(), 17);
+        let all = |shard, shards| {
+            let blocks: Vec<_> = identity_of_shard(shard, shards).blocks().collect();
+            let mut pools = with_static(network, range, &blocks);
+            std::iter::from_fn(move || pools.allocate(network)).collect::<Vec<_>>()
+        };
+        let (first, second) = (all(0, 2), all(1, 2));
+        assert_eq!(first.len() + second.len(), 32_768 - 2);
+        assert!(first.len().abs_diff(second.len()) < 4, "{} and {}", first.len(), second.len());
+        let different: BTreeSet<_> = first.iter().chain(&second).collect();
+        assert_eq!(different.len(), 32_766);
+        assert!(!different.iter().any(|address| contains(range, **address)));
+        let middle = ("10.45.0.8".parse().unwrap(), 29);
+        let blocks: Vec<_> = identity_of_shard(0, 1).blocks().collect();
+        let mut pools = with_static(("10.45.0.0".parse().unwrap(), 27), middle, &blocks);
+        let given = std::iter::from_fn(|| pools.allocate(("10.45.0.0".parse().unwrap(), 27)));
+        let last =
+            given.map(|address| address.to_string().rsplit('.').next().unwrap().parse::<u8>().unwrap());
+        assert_eq!(last.collect::<Vec<_>>(), (2..8).chain(16..31).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_static_address_has_one_holder_and_is_no_dynamic_one_when_it_is_free() {
+        let network = ("10.45.0.0".parse().unwrap(), 20);
+        let range = ("10.45.0.4".parse().unwrap(), 30);
+        let blocks: Vec<_> = (0..4).filter_map(BlockId::new).collect();
+        let fixed = IpAddr::from([10, 45, 0, 5]);
+        let mut pools = with_static(network, range, &blocks);
+        assert!(pools.take_static(fixed));
+        assert!(!pools.take_static(fixed), "another session has it");
+        assert_eq!(pools.in_use(), 1);
+        pools.release(fixed);
+        assert_eq!(pools.in_use(), 0);
+        assert!(pools.take_static(fixed));
+        // Restored sessions: of two with the same address one goes on.
+        let mut restored = with_static(network, range, &blocks);
+        assert_eq!(restored.reserve([fixed, fixed].into_iter()), [fixed]);
+        restored.claim_reserved();
+        assert_eq!((restored.in_use(), restored.take_news().len()), (1, 0));
+        // A block passes, with and without the session.
+        let mut new = with_static(network, range, &[]);
+        pools.pass_used(fixed, blocks[0]);
+        let parts = pools.pass_block(blocks[0]);
+        assert!(parts.iter().all(|part| part.used.is_empty()), "{parts:?}");
+        new.take_block(blocks[0], parts);
+        new.take_used(fixed);
+        assert_eq!((pools.in_use(), new.in_use()), (0, 1));
+        new.release(fixed);
+        let rest: Vec<_> = std::iter::from_fn(|| new.allocate(network)).collect();
+        assert!(!rest.is_empty() && !rest.iter().any(|address| contains(range, *address)), "{rest:?}");
+        assert!(new.take_static(fixed));
+    }
+
     #[test]
     fn each_session_gets_a_prefix_of_64_bits_and_shards_share_the_pool() {
         let network = ("2001:db8:45::".parse().unwrap(), 60);
         let part = |shard| {
             let blocks: Vec<_> = identity_of_shard(shard, 2).blocks().collect();
-            Pools::of(vec![(network, Pool::new(network, LINK_PREFIX, RESERVED_PREFIXES, &blocks))])
+            Pools::of(vec![(network, Pool::new((network, LINK_PREFIX, RESERVED_PREFIXES), &[], &blocks))])
         };
         let all = |pools: &mut Pools| std::iter::from_fn(|| pools.allocate(network)).collect::<Vec<_>>();
         let (mut left, mut right) = (part(0), part(1));
@@ -688,7 +839,7 @@ mod tests {
     fn shorter_prefixes_are_allocated_whole_and_a_prefix_within_one_is_none() {
         let network = ("2001:db8:45::".parse().unwrap(), 48);
         let blocks: Vec<_> = identity_of_shard(0, 1).blocks().collect();
-        let pools = || Pools::of(vec![(network, Pool::new(network, 56, RESERVED_PREFIXES, &blocks))]);
+        let pools = || Pools::of(vec![(network, Pool::new((network, 56, RESERVED_PREFIXES), &[], &blocks))]);
         let all = |pools: &mut Pools| std::iter::from_fn(|| pools.allocate(network)).collect::<Vec<_>>();
         let mut first = pools();
         let given = all(&mut first);

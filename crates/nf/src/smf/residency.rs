@@ -232,8 +232,15 @@ impl Smf {
             config.network(&session.dnn, &session.snssai).map_or(0, |network| network.delegation);
         // A prefix that is shorter than those of the pool has several of them, which other sessions get.
         let is_shorter = session.address.delegation > delegation;
+        let network = config.network(&session.dnn, &session.snssai);
+        // It would take an address that a subscriber has always, or has one that others may get.
+        let is_of_other_kind = |it: IpAddr| {
+            network.is_some_and(|network| config.is_static(network, it) != session.has_static(it))
+        };
         let is_elsewhere = |it: &IpAddr| {
-            !config.has_address(&session.dnn, &session.snssai, *it) || (it.is_ipv6() && is_shorter)
+            !config.has_address(&session.dnn, &session.snssai, *it)
+                || (it.is_ipv6() && is_shorter)
+                || is_of_other_kind(*it)
         };
         let elsewhere = session.address.iter().find(is_elsewhere);
         if let Some(address) = elsewhere {

@@ -8,10 +8,12 @@
 
 use super::config::{Breakout, Network, SmfConfig, UpfService};
 use super::context::{SmContext, UpfSession};
+use super::pool::contains;
 use crate::kit::document::{Names, pack_struct};
 use crate::kit::{UpfHandle, UpfInfo};
 use pith_types::{Dnn, Snssai, Tac};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The UPFs of a session.
@@ -273,7 +275,15 @@ impl Upfs {
     /// Selects the UPFs of a session, without those that were tried before; `None` if no suitable UPF is associated.
     pub(super) fn choose(&mut self, session: &SmContext, tried: &[UpfHandle]) -> Option<Path> {
         let (dnn, snssai, tac) = (&session.dnn, &session.snssai, session.tac);
-        let anchors = |upf: &Upf| upf.serves_network(dnn) && upf.serves_slice(snssai);
+        // A static address of a UPF's own pool is routed to that UPF only.
+        let of_upfs: Vec<_> = self.services.iter().flat_map(|service| &service.pools).cloned().collect();
+        let is_routed = |upf: &Upf| {
+            let Some(v4) = session.addressing.v4.map(IpAddr::V4) else { return true };
+            let has = |(pool, prefix): Network| contains((pool.into(), prefix), v4);
+            upf.pool(dnn)
+                .map_or_else(|| !of_upfs.iter().any(|(name, pool, _)| name == dnn && has(*pool)), has)
+        };
+        let anchors = |upf: &Upf| upf.serves_network(dnn) && upf.serves_slice(snssai) && is_routed(upf);
         let near = self.best(tried, |upf| anchors(upf) && upf.serves_area(tac));
         let is_needed = near.is_none();
         let anchor = near.or_else(|| self.best(tried, anchors))?;

@@ -162,6 +162,9 @@ fn configuration(dnn: &SubscribedDnn) -> DnnConfiguration {
     let mut configuration = DnnConfiguration::new(types, SscModes::new(SscMode::SscMode1));
     configuration.five_g_qos_profile = Some(SubscribedDefaultQos::new(dnn.five_qi, arp));
     configuration.session_ambr = dnn.ambr;
+    configuration.static_ip_address.clone_from(&dnn.static_ip_address);
+    configuration.ipv4_frame_route_list.clone_from(&dnn.ipv4_frame_route_list);
+    configuration.ipv6_frame_route_list.clone_from(&dnn.ipv6_frame_route_list);
     configuration
 }
 

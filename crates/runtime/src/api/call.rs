@@ -128,7 +128,7 @@ impl ApiError {
 impl From<DatabaseError> for ApiError {
     fn from(error: DatabaseError) -> Self {
         let status = match error {
-            DatabaseError::Exists(_) => StatusCode::CONFLICT,
+            DatabaseError::Exists(_) | DatabaseError::Assigned { .. } => StatusCode::CONFLICT,
             DatabaseError::Invalid { .. } => StatusCode::BAD_REQUEST,
             DatabaseError::Closed => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,

@@ -555,6 +555,9 @@ fn schemas_and_values_have_the_same_members() {
     full.slices[0].snssai.sd = Some([1, 2, 3]);
     let restrictions = json!({"ratRestrictions": ["NR"], "coreNetworkTypeRestrictions": ["EPC"],
         "forbiddenTacs": ["000002"], "allowedTacs": ["000001"], "notAllowedTacs": ["000003"]});
+    let dnn = json!({"dnn": "internet", "ambr": full.ambr, "staticIpAddress": [{"ipv4Addr": "10.45.255.7"}],
+        "ipv4FrameRouteList": [{"ipv4Mask": "192.168.7.0/24"}], "ipv6FrameRouteList": [{"ipv6Prefix": "2001:db8:5::/48"}]});
+    full.slices[0].dnns = vec![serde_json::from_value(dnn).unwrap()];
     full.restrictions = serde_json::from_value(restrictions).unwrap();
     let trace = json!({"traceRef": "99970-00000a", "traceDepth": "MINIMUM", "neTypeList": "0040", "eventList": "01",
         "collectionEntityIpv4Addr": "192.0.2.9", "collectionEntityIpv6Addr": "2001:db8::9", "interfaceList": "f8"});

@@ -30,6 +30,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     findings.amf(config);
     findings.sessions(config);
     findings.data_networks(config);
+    findings.static_addresses(config);
     findings.prefixes(&config.smf.data_networks);
     findings.upfs(config);
     findings.n4_peers(config);

@@ -25,6 +25,7 @@ mod session;
 mod set;
 mod shell;
 mod smf_filter;
+mod static_addresses;
 pub mod text;
 mod upfs;
 

@@ -42,6 +42,10 @@ item! {
         /// gets the others by DHCPv6 prefix delegation.
         #[serde(default = "default_prefix6")]
         prefix6: u8,
+        /// Ranges of static addresses, such as [10.45.255.0/24, 'fd45:7069:7468:ff00::/56']: parts of 'pool', 'pool6', or the pools of
+        /// UPFs for this data network. Subscribers with 'staticIpAddress' have their addresses there; others get none of them.
+        #[serde(default)]
+        static_addresses: Vec<IpNet>,
         /// Translate IPv6 addresses of outgoing packets to the machine's own address (NAT66), as private addresses
         /// need.
         #[serde(default)]
@@ -125,6 +129,7 @@ impl DataNetwork {
             gateway: None,
             pool6: None,
             prefix6: default_prefix6(),
+            static_addresses: Vec::new(),
             nat6: false,
             dns: public_dns(),
             mtu: default_mtu(),

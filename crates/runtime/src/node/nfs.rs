@@ -10,7 +10,7 @@ use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, MicoMode, NetworkNames, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
-use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
+use pith_nf::kit::{IpNetwork, Level, NetworkFunction, Nf, References, Rng, WallClock};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer};
 use pith_nf::nssf::{AmfsOfSlices, Nssf, NssfConfig, SliceInstance, TargetAmfs};
 use pith_nf::pcf::Pcf;
@@ -259,6 +259,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             pool6: network.pool6.map(|pool| (pool.address(), pool.prefix())),
             delegation: network.delegation(),
             reserved: RESERVED,
+            static_ranges: static_ranges(network),
             dns: network.dns.clone(),
             mtu: network.mtu,
             ambr: network.ambr,
@@ -291,6 +292,10 @@ fn smf_config(config: &Config) -> SmfConfig {
         }),
         shares_blocks: config.set.is_used(),
     }
+}
+
+fn static_ranges(network: &crate::config::DataNetwork) -> Vec<IpNetwork> {
+    network.static_addresses.iter().map(|range| (range.0.address, range.0.prefix)).collect()
 }
 
 fn upf_service(service: &crate::config::UpfService) -> UpfService {

@@ -116,6 +116,7 @@ pub(super) fn start(
         smf_sets: upf.smf_sets.clone(),
         path_failure_retention: upf.retention.0,
         radios: upf.radios.iter().map(|network| network.0).collect(),
+        core_networks: core_networks(config),
         ue_pools: own
             .iter()
             .map(ue_addresses)
@@ -155,6 +156,13 @@ fn parts(smfs: &[PermittedSmf]) -> usize {
     const OF_NETWORK: usize = 4;
     let is_host = |network: &AddressRange| network.prefix == if network.address.is_ipv4() { 32 } else { 128 };
     smfs.iter().map(|smf| if is_host(&smf.network) { 1 } else { OF_NETWORK }).sum()
+}
+
+/// The core's networks, and the pools of all data networks, which may be at other UPFs.
+fn core_networks(config: &Config) -> Vec<AddressRange> {
+    let Boundary { own, core, tenants, .. } = boundary(config);
+    let host = |address: IpAddr| AddressRange { address, prefix: if address.is_ipv4() { 32 } else { 128 } };
+    own.into_iter().map(host).chain(core).chain(tenants.into_iter().flat_map(|tenant| tenant.pools)).collect()
 }
 
 fn ue_addresses(network: &DataNetwork) -> AddressRange {

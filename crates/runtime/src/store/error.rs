@@ -43,6 +43,20 @@ pub enum DatabaseError {
         /// The problem and what to do about it.
         sentence: String,
     },
+    /// Another subscriber has a static address or a framed route.
+    #[error(
+        "subscriber {supi}: {address}/{prefix} has addresses of subscriber {other}: a static address or framed route belongs to one subscriber"
+    )]
+    Assigned {
+        /// SUPI of the subscriber to be added.
+        supi: Supi,
+        /// The address or network.
+        address: std::net::IpAddr,
+        /// Its prefix length.
+        prefix: u8,
+        /// SUPI of the subscriber that has it.
+        other: String,
+    },
     /// Subscribers' keys cannot be encrypted or decrypted.
     #[error(transparent)]
     Seal(#[from] SealError),

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// Migrations from one format to the next; `user_version` of a file is the number of applied ones.
-const STEPS: [&str; 6] = ["
+const STEPS: [&str; 7] = ["
     CREATE TABLE subscriber (
         supi TEXT PRIMARY KEY,
         sqn INTEGER NOT NULL,      -- highest sequence number used, 48 bits
@@ -34,6 +34,13 @@ const STEPS: [&str; 6] = ["
         number INTEGER PRIMARY KEY AUTOINCREMENT,    -- a further change has a higher one
         supi TEXT NOT NULL UNIQUE
     );
+", "
+    CREATE TABLE assigned (    -- static addresses and framed routes; no two have an address in common
+        first BLOB PRIMARY KEY,    -- IP version and first address, 17 octets
+        last BLOB NOT NULL,
+        supi TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX assigned_of ON assigned (supi);
 "];
 
 /// The format that this release writes.

@@ -3,7 +3,7 @@
 use super::seal::without_keys;
 use super::{Database, DatabaseError};
 use crate::config::text::words;
-use pith_nf::kit::Subscriber;
+use pith_nf::kit::{IpNetwork, Subscriber, first_and_last, overlap};
 use pith_types::Supi;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
@@ -158,7 +158,27 @@ impl Database {
         }
         let sql = "INSERT OR REPLACE INTO sequence_number VALUES (?1, ?2)";
         self.connection.prepare_cached(sql)?.execute(params![supi, sqn as i64])?;
+        self.assign(subscriber)?;
         Ok(true)
+    }
+
+    /// Records the static addresses and framed routes of a subscriber, unless another one has one of their addresses.
+    fn assign(&mut self, subscriber: &Subscriber) -> Result<(), DatabaseError> {
+        for network in outermost(subscriber.own_networks().collect()) {
+            let (first, last) = keys_of(network);
+            // Those in the table have no address in common: one before the last that begins before this one's end is enough.
+            let sql = "SELECT last, supi FROM assigned WHERE first <= ?1 ORDER BY first DESC LIMIT 1";
+            let mut select = self.connection.prepare_cached(sql)?;
+            let before = select.query_row([&last[..]], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)));
+            if let Some((_, other)) = before.optional()?.filter(|(end, _)| **end >= first[..]) {
+                let (supi, (address, prefix)) = (subscriber.supi.clone(), network);
+                return Err(DatabaseError::Assigned { supi, address, prefix, other });
+            }
+            let sql = "INSERT INTO assigned VALUES (?1, ?2, ?3)";
+            let mut insert = self.connection.prepare_cached(sql)?;
+            insert.execute(params![&first[..], &last[..], subscriber.supi.as_str()])?;
+        }
+        Ok(())
     }
 
     /// The stored form of a subscriber: the profile without keys, and the sealed keys.
@@ -206,6 +226,8 @@ impl Database {
     fn delete_subscriber_row(&mut self, supi: &Supi) -> Result<bool, DatabaseError> {
         self.cache.remove(supi);
         let mut delete = self.connection.prepare_cached("DELETE FROM sequence_number WHERE supi = ?1")?;
+        delete.execute([supi.as_str()])?;
+        let mut delete = self.connection.prepare_cached("DELETE FROM assigned WHERE supi = ?1")?;
         delete.execute([supi.as_str()])?;
         let mut delete = self.connection.prepare_cached("DELETE FROM subscriber WHERE supi = ?1")?;
         Ok(delete.execute([supi.as_str()])? == 1)
@@ -305,6 +327,24 @@ impl Database {
         }
         Ok(done)
     }
+}
+
+/// The networks without those within others.
+fn outermost(networks: Vec<IpNetwork>) -> Vec<IpNetwork> {
+    let is_within =
+        |one: &IpNetwork, other: &IpNetwork| one != other && other.1 <= one.1 && overlap(*one, *other);
+    networks.iter().filter(|one| !networks.iter().any(|other| is_within(one, other))).copied().collect()
+}
+
+/// The keys of a network's first and last address: in the order of the addresses.
+fn keys_of(network: IpNetwork) -> ([u8; 17], [u8; 17]) {
+    let key = |address: u128| {
+        let mut key = [if network.0.is_ipv4() { 4 } else { 6 }; 17];
+        key[1..].copy_from_slice(&address.to_be_bytes());
+        key
+    };
+    let (first, last) = first_and_last(network);
+    (key(first), key(last))
 }
 
 /// Profile, sequence number and sealed keys of a row.

@@ -66,6 +66,48 @@ fn ten_thousand_subscribers_are_added_in_under_two_seconds() {
     assert_eq!(database.subscriber_count().unwrap(), 10_000);
 }
 
+/// A subscriber with a static address and a framed route.
+fn with_addresses(number: u64, address: [u8; 4], route: &str) -> Subscriber {
+    let mut subscriber = subscriber(number);
+    let dnn = &mut subscriber.slices[0].dnns[0];
+    dnn.static_ip_address = vec![pith_sbi::nudm_sdm::IpAddress::Ipv4(address.into())];
+    let route = serde_json::json!([{ "ipv4Mask": route }]);
+    dnn.ipv4_frame_route_list = serde_json::from_value(route).unwrap();
+    subscriber
+}
+
+#[test]
+fn a_static_address_or_framed_route_belongs_to_one_subscriber() {
+    for_memory_and_file(|mut database| {
+        let first = with_addresses(1, [10, 45, 255, 7], "192.168.8.0/22");
+        database.add_subscribers([first.clone()], Existing::Refuse).unwrap();
+        let mut refused = |address, route| {
+            let second = with_addresses(2, address, route);
+            let error = database.add_subscribers([second], Existing::Refuse).unwrap_err().to_string();
+            assert!(error.contains(first.supi.as_str()), "{error}");
+        };
+        refused([10, 45, 255, 7], "192.168.7.0/24");
+        refused([10, 45, 255, 8], "192.168.9.0/24");
+        refused([10, 45, 255, 8], "192.168.0.0/16");
+        refused([10, 45, 255, 8], "192.168.8.0/21");
+        assert_eq!(database.subscriber_count().unwrap(), 1);
+        let beside = [
+            with_addresses(2, [10, 45, 255, 8], "192.168.12.0/24"),
+            with_addresses(3, [10, 45, 255, 6], "192.168.7.0/24"),
+        ];
+        database.add_subscribers(beside, Existing::Refuse).unwrap();
+        // The subscriber itself may change, and leaves its addresses to others.
+        let moved = with_addresses(1, [10, 45, 255, 9], "192.168.8.0/24");
+        database.add_subscribers([moved], Existing::Replace).unwrap();
+        let other = with_addresses(4, [10, 45, 255, 7], "192.168.9.0/24");
+        database.add_subscribers([other], Existing::Refuse).unwrap();
+        database.delete_subscribers(&[supi(1)]).unwrap();
+        database
+            .add_subscribers([with_addresses(5, [10, 45, 255, 9], "192.168.8.0/24")], Existing::Refuse)
+            .unwrap();
+    });
+}
+
 #[test]
 fn a_refused_subscriber_refuses_its_whole_request() {
     let mut database = memory();

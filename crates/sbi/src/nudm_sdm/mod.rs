@@ -15,7 +15,8 @@ pub use operations::{
 };
 pub(crate) use operations::{route, route_callback};
 pub use session_management::{
-    DnnConfiguration, IpAddress, PduSessionTypes, SessionManagementSubscriptionData, SmSubsData, SscModes,
+    DnnConfiguration, FrameRouteInfo, IpAddress, PduSessionTypes, SessionManagementSubscriptionData,
+    SmSubsData, SscModes,
 };
 pub use subscription::{
     DataSetName, ModificationNotification, PduSession, PgwInfo, SdmSubscription, SubscriptionDataSets,

@@ -80,8 +80,12 @@ record! {
             secondary_auth: bool,
         }
         repeated {
-            /// Static addresses of the UE.
+            /// Static addresses of the UE: IPv4, IPv6 or both.
             static_ip_address: Vec<IpAddress>,
+            /// Framed routes: IPv4 networks behind the UE (TS 23.501 5.6.14).
+            ipv4_frame_route_list: Vec<FrameRouteInfo>,
+            /// Framed routes: IPv6 networks behind the UE.
+            ipv6_frame_route_list: Vec<FrameRouteInfo>,
         }
     }
 }
@@ -113,6 +117,20 @@ record! {
         }
     }
 }
+
+record! {
+    /// A network behind the UE.
+    FrameRouteInfo {
+        optional {
+            /// IPv4 network, such as `192.0.2.0/24`.
+            ipv4_mask: Arc<str>,
+            /// IPv6 network, such as `2001:db8:5::/48`.
+            ipv6_prefix: Arc<str>,
+        }
+    }
+}
+
+impl Eq for FrameRouteInfo {}
 
 /// An address or a prefix (TS 29.503 `IpAddress`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -113,6 +113,22 @@ impl AddressRange {
         }
     }
 
+    /// Its first and its last address.
+    pub fn ends(&self) -> (IpAddr, IpAddr) {
+        let first = self.network().address;
+        let last = match first {
+            IpAddr::V4(v4) => {
+                let hosts = u32::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+                Ipv4Addr::from_bits(v4.to_bits() | hosts).into()
+            }
+            IpAddr::V6(v6) => {
+                let hosts = u128::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+                Ipv6Addr::from_bits(v6.to_bits() | hosts).into()
+            }
+        };
+        (first, last)
+    }
+
     /// The same network with zero host bits.
     pub fn network(&self) -> Self {
         let address = match self.address {

@@ -156,6 +156,7 @@ impl Upf {
         let compiled = measurements.as_ref().ok_or_else(missing_meter).and_then(|measurements| {
             let compiled = compile(id, &rules, measurements, &self.config)?;
             self.sessions.check_admission(id, &compiled)?;
+            self.check_framed_routes(id, &compiled)?;
             match self.sessions.sharing_address(id, compiled.ue).first() {
                 None => Ok(compiled),
                 Some(_) => Err(Rejection::from(pith_pfcp::ie::Cause::RuleCreationModificationFailure)),

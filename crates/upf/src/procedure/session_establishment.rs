@@ -14,7 +14,7 @@ use pith_pfcp::ie::{Cause, Choice, FSeid, FTeid, NodeId, PdnType, PfcpSeReqFlags
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionEstablishmentResponse};
 use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
 
-use crate::contract::{Rates, SessionId, Teid, UeAddress};
+use crate::contract::{self, Rates, SessionId, Teid, UeAddress};
 use crate::port::{Context, Notice};
 use crate::rejection::Rejection;
 use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, allocate, compile, cp_address};
@@ -58,7 +58,8 @@ impl Upf {
             .and_then(|compiled| self.sessions.check_admission(id, &compiled).map(|()| compiled))
             .and_then(|compiled| {
                 self.delete_stale_sessions(context, id, &request, compiled.ue).map(|()| compiled)
-            });
+            })
+            .and_then(|compiled| self.check_framed_routes(id, &compiled).map(|()| compiled));
         let compiled = compiled.inspect_err(|_| self.free_allocation(&allocation))?;
         // 5. Install the rules.
         let response = self.establishment_response(id, &allocation);
@@ -125,6 +126,17 @@ impl Upf {
         }
         self.drop_sessions(context, &sharing_address, "the SMF assigned its UE address to another session");
         Ok(())
+    }
+
+    /// A framed route belongs to one session: packets to it have one destination.
+    pub(crate) fn check_framed_routes(
+        &self,
+        id: SessionId,
+        compiled: &contract::Session,
+    ) -> Result<(), Rejection> {
+        let Some(route) = self.sessions.shared_route(id, &compiled.framed_routes) else { return Ok(()) };
+        let ie_type = if route.address.is_ipv4() { IeType::FRAMED_ROUTE } else { IeType::FRAMED_IPV6_ROUTE };
+        Err(Rejection::new(Cause::RuleCreationModificationFailure).because_of(ie_type))
     }
 
     /// The SMF restores a session that the UPF still has: the SMF of its set that had it did not know more of it, or its answer was lost. Its

@@ -94,6 +94,7 @@ impl Upf {
             let taken = Rejection::new(Cause::RuleCreationModificationFailure);
             return Err(taken.because_of(IeType::UE_IP_ADDRESS));
         }
+        self.check_framed_routes(id, &compiled)?;
         self.sessions.check_admission(id, &compiled)?;
         Ok(compiled)
     }

@@ -8,7 +8,7 @@ use pith_pfcp::IeType;
 use pith_pfcp::ie::{Cause, FailedRuleId, NodeId, QerId};
 
 use super::{RuleSet, Session};
-use crate::contract::{self, Action, Destination, Rates, SessionId, Teid, Tunnel, UeAddress};
+use crate::contract::{self, Action, AddressRange, Destination, Rates, SessionId, Teid, Tunnel, UeAddress};
 use crate::qos::{AdmissionRejection, AdmittedRates, guaranteed_rates};
 use crate::random::Random;
 use crate::rejection::Rejection;
@@ -25,6 +25,10 @@ pub struct SessionTable {
     by_v4: HashMap<Ipv4Addr, SessionId>,
     /// By the first prefix of 64 bits, with the last one. A session may have several (TS 23.501 5.8.2.2.4), but no two sessions have one in common.
     by_prefix: BTreeMap<u64, (u64, SessionId)>,
+    /// Framed routes by their first address, with the last one; no two have an address in common. One within another of its session is left out.
+    by_network: BTreeMap<IpAddr, (IpAddr, SessionId)>,
+    /// The first addresses of each session's.
+    networks: HashMap<SessionId, Vec<IpAddr>>,
     by_peer: HashMap<(IpAddr, Teid), SessionId>,
     by_due: BTreeSet<(Duration, SessionId)>,
     admitted: AdmittedRates,
@@ -41,6 +45,8 @@ impl SessionTable {
             sessions: HashMap::new(),
             by_v4: HashMap::new(),
             by_prefix: BTreeMap::new(),
+            by_network: BTreeMap::new(),
+            networks: HashMap::new(),
             by_peer: HashMap::new(),
             by_due: BTreeSet::new(),
             admitted: AdmittedRates::new(guaranteed),
@@ -98,6 +104,17 @@ impl SessionTable {
     fn overlapping(&self, (first, last): (u64, u64)) -> impl Iterator<Item = SessionId> {
         let before = self.by_prefix.range(..=last).rev();
         before.map(|(_, (end, id))| (*end, *id)).take_while(move |(end, _)| *end >= first).map(|(_, id)| id)
+    }
+
+    /// The first of these framed routes that has an address of another session's.
+    pub fn shared_route(&self, id: SessionId, routes: &[AddressRange]) -> Option<AddressRange> {
+        let is_shared = |route: &&AddressRange| {
+            let (first, last) = route.ends();
+            let before = self.by_network.range(..=last).rev();
+            let mut sharing = before.take_while(|(_, (end, _))| *end >= first);
+            sharing.any(|(_, (_, owner))| *owner != id)
+        };
+        routes.iter().find(is_shared).copied()
     }
 
     /// The session of a UE's address, or of a prefix that contains it.
@@ -184,6 +201,16 @@ impl SessionTable {
         self.by_v4.extend(session.ue.v4.map(|address| (address, id)));
         self.by_prefix.extend(prefixes(session.ue).map(|(first, last)| (first, (last, id))));
         self.by_peer.extend(session.tunnels.iter().map(|tunnel| ((tunnel.peer, tunnel.teid), id)));
+        let routes = &compiled.framed_routes;
+        let is_within = |route: &AddressRange, other: &AddressRange| {
+            other != route && other.prefix <= route.prefix && other.contains(route.address)
+        };
+        let outermost = routes.iter().filter(|route| !routes.iter().any(|other| is_within(route, other)));
+        let ends: Vec<_> = outermost.map(|route| route.ends()).collect();
+        if !ends.is_empty() {
+            self.networks.insert(id, ends.iter().map(|(first, _)| *first).collect());
+            self.by_network.extend(ends.into_iter().map(|(first, last)| (first, (last, id))));
+        }
     }
 
     /// Removes a session.
@@ -198,6 +225,9 @@ impl SessionTable {
     }
 
     fn unindex(&mut self, id: SessionId) {
+        for first in self.networks.remove(&id).unwrap_or_default() {
+            self.by_network.remove(&first);
+        }
         let Some(session) = self.sessions.get(&id) else { return };
         if let Some(v4) = session.ue.v4.filter(|v4| self.by_v4.get(v4) == Some(&id)) {
             self.by_v4.remove(&v4);

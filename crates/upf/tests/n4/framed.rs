@@ -44,3 +44,57 @@ fn an_invalid_framed_route_is_the_offending_ie() {
         assert_eq!(response.offending_ie, Some(OffendingIe(IeType::FRAMED_ROUTE)), "{text}");
     }
 }
+
+fn with_routes(seid: u64, ue: &str, routes: &[&str]) -> SessionEstablishmentRequest {
+    let mut request = pdu_session();
+    request.cp_f_seid.seid = seid;
+    let address = ue.parse().unwrap();
+    for pdr in &mut request.create_pdrs {
+        pdr.pdi.framed_routes = routes.iter().map(|route| FramedRoute(route.as_bytes().to_vec())).collect();
+        pdr.pdi.ue_ip_addresses.iter_mut().for_each(|ue| ue.ipv4 = Some(Choice::Given(address)));
+    }
+    request
+}
+
+fn answer(world: &mut World, request: SessionEstablishmentRequest) -> (Cause, Option<OffendingIe>, u64) {
+    let Message::SessionEstablishmentResponse(response) = world.ask(0, request).message else { panic!() };
+    (response.cause, response.offending_ie, response.up_f_seid.map_or(0, |seid| seid.seid))
+}
+
+#[test]
+fn a_framed_route_that_another_session_has_is_refused() {
+    let mut world = World::associated();
+    let (accepted, refused) = (Cause::RequestAccepted, Cause::RuleCreationModificationFailure);
+    let (cause, _, first) = answer(
+        &mut world,
+        with_routes(0x11, "10.45.0.11", &["192.168.8.0/22", "192.168.9.0/24", "192.168.8.0/24"]),
+    );
+    assert_eq!(cause, accepted);
+    for route in ["192.168.8.0/22", "192.168.9.128/25", "192.168.0.0/16", "192.168.11.255/32"] {
+        let (cause, offending, _) =
+            answer(&mut world, with_routes(0x12, "10.45.0.12", &["172.16.0.0/24", route]));
+        assert_eq!((cause, offending), (refused, Some(OffendingIe(IeType::FRAMED_ROUTE))), "{route}");
+    }
+    let (cause, _, second) =
+        answer(&mut world, with_routes(0x12, "10.45.0.12", &["192.168.12.0/24", "192.168.7.0/24"]));
+    assert_eq!(cause, accepted, "networks beside those");
+    // A change of the other session may not take one, either.
+    let mut update = UpdatePdr::new(PdrId(1));
+    update.pdi = Some(with_routes(0x12, "10.45.0.12", &["192.168.10.0/24"]).create_pdrs[0].pdi.clone());
+    let change =
+        SessionModificationRequest { update_pdrs: vec![update], ..SessionModificationRequest::new() };
+    assert_eq!(world.modify(second, change).cause, refused);
+    assert_eq!(routes(&world, second).len(), 2, "as before");
+    world.ask(first, SessionDeletionRequest::new());
+    assert_eq!(answer(&mut world, with_routes(0x13, "10.45.0.13", &["192.168.8.0/22"])).0, accepted);
+}
+
+#[test]
+fn a_session_that_takes_the_address_of_a_stale_one_takes_its_framed_routes() {
+    let mut world = World::associated();
+    let request = |seid| with_routes(seid, "10.45.0.11", &["192.168.8.0/22"]);
+    assert_eq!(answer(&mut world, request(0x11)).0, Cause::RequestAccepted);
+    let (cause, _, seid) = answer(&mut world, request(0x12));
+    assert_eq!(cause, Cause::RequestAccepted);
+    assert_eq!(routes(&world, seid), ["192.168.8.0/22"]);
+}

@@ -15,6 +15,7 @@
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
 //!  reflective whether the UE derives QoS rules, RQ timer, rules whose packets have the RQI; absent if there is nothing of these
 //!  subscribed subscribed QoS, and a change of the subscription; absent if the authorised QoS is the subscribed one, and there is no change
+//!  addressing static addresses and framed routes of the subscription; absent if there are none
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
@@ -23,7 +24,7 @@
 
 use super::{AmfLink, IpVersions, Pending, Qos, ReflectiveQos, SmContext, UeAddress, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
-use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
+use crate::kit::{Addressing, Context, Handles, Key, Nf, UpfHandle};
 use crate::smf::flows::SessionFlows;
 use pith_ngap::transfer::SecondaryRatUsage;
 use pith_types::ContextId;
@@ -69,10 +70,13 @@ const UPLINK: Section = Section { id: 15, name: "uplink", version: 2 };
 /// A session without the section has no reflective QoS.
 const REFLECTIVE: Section = Section { id: 17, name: "reflective QoS", version: 1 };
 
+/// A session without the section has dynamic addresses and no framed routes.
+const ADDRESSING: Section = Section { id: 18, name: "addressing", version: 1 };
+
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, REFLECTIVE, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -97,6 +101,7 @@ pub(in crate::smf) fn pack(
         REFLECTIVE => {
             session.reflective != ReflectiveQos::default() || !session.flows.reflective_rules().is_empty()
         }
+        ADDRESSING => !session.addressing.is_default(),
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -122,6 +127,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         ip,
         asks_dns6,
         address,
+        addressing,
         qos,
         subscribed,
         subscription_change,
@@ -189,6 +195,11 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             flows.reflective_rules().pack(writer);
         }
         REJECTED => answered_pti.pack(writer),
+        ADDRESSING => {
+            addressing.v4.pack(writer);
+            addressing.v6.pack(writer);
+            addressing.framed_routes.pack(writer);
+        }
         LEAVING => {
             leaving.pack(writer);
             deletion.pack(writer);
@@ -239,6 +250,10 @@ pub(in crate::smf) fn unpack(
         if sections.has(&TUNNELS) { sections.unpack(&TUNNELS)? } else { Default::default() };
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
     let answered_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
+    let mut addressing = Addressing::default();
+    if sections.has(&ADDRESSING) {
+        (addressing.v4, addressing.v6, addressing.framed_routes) = sections.unpack(&ADDRESSING)?;
+    }
     let is_emergency = sections.has(&EMERGENCY) && sections.unpack(&EMERGENCY)?;
     let mut flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
     let mut reflective = ReflectiveQos::default();
@@ -282,6 +297,7 @@ pub(in crate::smf) fn unpack(
         ip,
         asks_dns6,
         address: UeAddress { v4, v6, delegation },
+        addressing,
         qos,
         subscribed,
         subscription_change,
@@ -538,6 +554,9 @@ mod tests {
             session.qos = Qos { ambr: Ambr { uplink, downlink }, five_qi: id, arp_priority: sst };
             let (v4, v6, [has_v4, has_v6, asks_dns6]) = address;
             let v6 = v6.map(std::net::Ipv6Addr::from_bits);
+            if has_v4 {
+                session.addressing = Addressing { v4, v6: v6.map(|v6| (v6, 64)), framed_routes: v4.map(|v4| (v4.into(), sst)).into_iter().collect() };
+            }
             session.address = UeAddress { v4, v6, delegation: if v6.is_some() { sst & 15 } else { 0 } };
             (session.ip, session.asks_dns6) = (IpVersions { v4: has_v4, v6: has_v6 }, asks_dns6);
             (session.state, session.draining) = (state, draining);

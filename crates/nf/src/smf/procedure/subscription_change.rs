@@ -7,6 +7,7 @@
 //!         AwaitingDecision            2         <─ PCF   triggers SE_AMBR_CH, DEF_QOS_CH
 //!         AwaitingUserPlane                     an idle UE is not paged: it gets the QoS when its user plane is activated
 //!         Applying                    3 to 10   as a decision of the PCF (modification.rs), until the UE has answered
+//!  other static addresses or framed routes      a connected UE gets PDU SESSION RELEASE COMMAND with #39, and establishes the session again
 //!  not subscribed any longer                    a connected UE gets PDU SESSION RELEASE COMMAND with #36; another one learns it from the PDU
 //!                                               session status of its next request (TS 24.501 6.3.3.2, 5.6.1.4.1)
 //! ```
@@ -20,7 +21,7 @@ use crate::kit::document::{pack_enum, pack_struct};
 use crate::smf::consumer;
 use crate::smf::context::{CallId, Qos, SmContext};
 use crate::smf::env::Env;
-use crate::smf::procedure::establishment::{authorise, subscribed_qos};
+use crate::smf::procedure::establishment::{authorise, subscribed_data};
 use pith_nas::GsmCause;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
 use pith_sbi::{Cause, Operation, Problem, Reply, Response};
@@ -148,11 +149,14 @@ pub(in crate::smf) fn on_reply(
 /// The subscribed data.
 fn on_data(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
     let subscribed = match reply {
-        Ok(Response::SmData(data)) => subscribed_qos(session, env, &data),
+        Ok(Response::SmData(data)) => subscribed_data(session, env, &data),
         Err(problem) if matches!(problem.cause(), Some(Cause::DataNotFound | Cause::UserNotFound)) => None,
         other => return give_up(state, session, env, Operation::GetSmData, other.err()),
     };
-    let Some(subscribed) = subscribed else { return end(state, session, env) };
+    let Some((subscribed, addressing)) = subscribed else { return end(state, session, env) };
+    if addressing.as_ref() != Ok(&session.addressing) {
+        return readdress(state, session, env);
+    }
     if subscribed != session.subscribed {
         match consumer::update_policy_qos(session, env, &subscribed) {
             Some(call) => set(session, Stage::AwaitingDecision(call, subscribed)),
@@ -233,6 +237,20 @@ fn give_up(
     let qos = latest(session);
     decide(&state, session, qos);
     state
+}
+
+/// The subscription has other static addresses or framed routes. An address of a session can't change (SSC mode 1), so the UE establishes the session
+/// again (TS 24.501 6.3.3.2, #39).
+fn readdress(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    session.subscription_change = None;
+    session
+        .log(env, Level::Info, || "its static addresses or framed routes are to change: released".to_owned());
+    match state {
+        State::Established(Established { user_plane }) if user_plane.gnb.is_none() => {
+            release::end_and_notify_amf(user_plane.into(), session, env)
+        }
+        state => release::release_when_established(state, session, GsmCause::ReactivationRequested),
+    }
 }
 
 /// The data network or the slice is not subscribed any longer. The UE would be refused if it established the session again at once, so that the

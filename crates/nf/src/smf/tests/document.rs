@@ -14,6 +14,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
     ("smf-reflective-1", include_str!("../../../tests/golden/smf-reflective-1.hex")),
     ("smf-ipv6-1", include_str!("../../../tests/golden/smf-ipv6-1.hex")),
+    ("smf-addressing-1", include_str!("../../../tests/golden/smf-addressing-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
@@ -39,6 +40,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-emergency", only(&super::emergency::without_policy())),
         ("smf-reflective", only(&super::reflective::awaiting_complete())),
         ("smf-ipv6", only(&super::ipv6::delegating())),
+        ("smf-addressing", only(&super::addressing::with_routes())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }

@@ -1,6 +1,7 @@
 //! Tests of the SMF through its interface: inputs in, the ladder out.
 
 mod absent;
+mod addressing;
 mod branching;
 mod collisions;
 mod document;

@@ -20,7 +20,7 @@ use pith_sbi::{Cause, NfType, Operation, Request, Response};
 use pith_types::Snssai;
 
 /// The UDM has these data.
-fn provision(world: &mut World, change: impl FnOnce(&mut DnnConfiguration)) {
+pub(super) fn provision(world: &mut World, change: impl FnOnce(&mut DnnConfiguration)) {
     let SmSubsData::Individual(mut slices) = subscription() else { panic!() };
     change(slices[0].dnn_configurations.get_mut("internet").unwrap());
     let data = SmSubsData::Individual(slices);
@@ -48,7 +48,7 @@ fn unsubscribe(world: &mut World) {
     world.script.insert(Operation::GetSmData, problem(Cause::DataNotFound));
 }
 
-fn notified(world: &mut World) {
+pub(super) fn notified(world: &mut World) {
     let uri = SdmChangeNotification::callback_uri(&root("smf"), &NfType::Smf, &world.reference);
     let seen =
         world.bench.request(SdmChangeNotification { uri, body: ModificationNotification::new(vec![]) });

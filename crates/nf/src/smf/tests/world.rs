@@ -44,6 +44,7 @@ pub(super) fn config() -> SmfConfig {
             pool6: None,
             delegation: 0,
             reserved: 2,
+            static_ranges: Vec::new(),
             dns: vec!["9.9.9.9".parse().unwrap()],
             mtu: 1400,
             ambr: ambr(50),

@@ -126,14 +126,12 @@ fn ask(
         modification::fail_rules(session, env, failed, "the session has a second UPF");
     }
     let former = session.address;
-    let is_complete = policy::take_addresses(session, env, upf);
+    let taken = policy::take_addresses(session, env, upf);
     if session.address != former {
         // The PCF got those of the UPF that was planned before.
         consumer::update_policy_address(session, env, former);
     }
-    if !is_complete {
-        return Err(EstablishmentError::Resources);
-    }
+    taken?;
     let call = session.ask_upf(env, upf, Seid(0), n4::establishment(session, session.address, local));
     Ok(State::AwaitingN4Establishment(AwaitingN4Establishment { attempt, upf, front, call }))
 }

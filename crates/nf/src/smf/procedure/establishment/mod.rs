@@ -38,7 +38,7 @@ pub(super) use front::{AwaitingFrontEstablishment, AwaitingN9Modification};
 pub(super) use policy::{AwaitingPolicyDecision, authorise};
 pub(in crate::smf) use request::identity_of;
 pub(in crate::smf) use setup::AwaitingResourceSetup;
-pub(super) use subscription::{AwaitingSubscriptionData, subscribed_qos};
+pub(super) use subscription::{AwaitingSubscriptionData, subscribed_data};
 
 /// The parts of the UE's request that the accept or reject needs.
 #[derive(Debug, Clone, Copy)]

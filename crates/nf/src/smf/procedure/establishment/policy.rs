@@ -41,7 +41,7 @@ impl AwaitingPolicyDecision {
     ) -> State {
         let planned = env.upfs.choose(session, &[]);
         if let Some(path) = &planned {
-            take_addresses(session, env, path.anchor);
+            let _ = take_addresses(session, env, path.anchor);
         }
         let Some(supi) = session.ue.supi().cloned() else {
             return go_on_without_policy(session, env, request, planned);
@@ -107,20 +107,31 @@ fn go_on_without_policy(
     }
 }
 
-/// Allocates the session's addresses from the pools of this anchor. An address that was allocated before is kept if it is of the
-/// pool, else released. Returns whether the session has an address of each of its IP versions.
-pub(super) fn take_addresses(session: &mut SmContext, env: &mut Env<'_>, anchor: UpfHandle) -> bool {
+/// Allocates the session's addresses from the pools of this anchor, or assigns the subscribed static ones (TS 23.501 5.8.2.2.1). An address
+/// that was allocated before is kept if it is of the pool, else released. The error says which address the session lacks.
+pub(super) fn take_addresses(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    anchor: UpfHandle,
+) -> Result<(), EstablishmentError> {
     let [v4, v6] = pools(session, env, anchor);
-    let former = session.address;
-    let v4 = take_address(session, env, v4, former.v4.map(IpAddr::V4));
-    let v6 = take_address(session, env, v6, former.v6.map(IpAddr::V6));
+    let (former, addressing) = (session.address, session.addressing.clone());
+    let subscribed = (addressing.v4.map(IpAddr::V4), addressing.v6.map(|(prefix, _)| IpAddr::V6(prefix)));
+    let v4 = take_address(session, env, (v4, subscribed.0), former.v4.map(IpAddr::V4));
+    let v6 = take_address(session, env, (v6, subscribed.1), former.v6.map(IpAddr::V6));
     let delegation = env.network(session).map_or(0, |network| network.delegation);
     session.address = UeAddress {
         delegation: if v6.is_some() { delegation } else { 0 },
         v4: v4.and_then(|address| if let IpAddr::V4(v4) = address { Some(v4) } else { None }),
         v6: v6.and_then(|address| if let IpAddr::V6(v6) = address { Some(v6) } else { None }),
     };
-    (session.address.v4.is_some(), session.address.v6.is_some()) == (session.ip.v4, session.ip.v6)
+    let lacking = |has: bool, is_needed: bool, subscribed: Option<IpAddr>| match subscribed {
+        _ if has || !is_needed => Ok(()),
+        Some(address) => Err(EstablishmentError::StaticAddressInUse(address)),
+        None => Err(EstablishmentError::Resources),
+    };
+    lacking(session.address.v4.is_some(), session.ip.v4, subscribed.0)?;
+    lacking(session.address.v6.is_some(), session.ip.v6, subscribed.1)
 }
 
 /// The pools of a session's addresses, IPv4 and IPv6: the anchor's own pool if it has one, else the data network's.
@@ -134,18 +145,23 @@ fn pools(session: &SmContext, env: &Env<'_>, anchor: UpfHandle) -> [Option<PoolN
     ]
 }
 
-/// The address allocated before, if it is of the pool, else a new one of it.
+/// The address allocated before, if it is of the pool, else a new one of it; or the static address, unless another session has it.
 fn take_address(
     session: &SmContext,
     env: &mut Env<'_>,
-    pool: Option<PoolNetwork>,
+    (pool, subscribed): (Option<PoolNetwork>, Option<IpAddr>),
     former: Option<IpAddr>,
 ) -> Option<IpAddr> {
-    let kept = former.filter(|address| pool.is_some_and(|pool| contains(pool, *address)));
-    if kept.is_some() {
-        return kept;
+    let is_kept = |address: &IpAddr| {
+        pool.is_some_and(|pool| contains(pool, *address)) && subscribed.is_none_or(|it| it == *address)
+    };
+    if former.is_some_and(|address| is_kept(&address)) {
+        return former;
     }
-    let address = pool.and_then(|pool| env.pools.allocate_for(pool, session.id.block));
+    let address = match subscribed {
+        Some(address) => env.pools.take_static(address).then_some(address),
+        None => pool.and_then(|pool| env.pools.allocate_for(pool, session.id.block)),
+    };
     if let Some(former) = former {
         env.pools.release(former);
     }

@@ -3,8 +3,8 @@
 
 use super::request::{self, Refused};
 use super::{AwaitingPolicyDecision, UeRequest};
-use crate::kit::PendingReply;
 use crate::kit::document::pack_struct;
+use crate::kit::{Addressing, PendingReply};
 use crate::smf::consumer;
 use crate::smf::context::{Access, CallId, IpVersions, Qos, SmContext};
 use crate::smf::env::Env;
@@ -70,9 +70,9 @@ impl AwaitingSubscriptionData {
     }
 
     /// Answers the AMF (step 5), registers with the UDM, and asks the PCF (step 7b).
-    fn accept(self, session: &mut SmContext, env: &mut Env<'_>, subscribed: (Qos, IpVersions)) -> State {
+    fn accept(self, session: &mut SmContext, env: &mut Env<'_>, subscribed: Subscribed) -> State {
         let Self { request, access, reply, .. } = self;
-        (session.qos, session.ip) = subscribed;
+        (session.qos, session.ip, session.addressing) = subscribed;
         session.subscribed = session.qos.clone();
         answer_created(session, env, reply);
         if let Some(supi) = session.ue.supi().cloned() {
@@ -105,28 +105,44 @@ pub(super) fn answer_created(session: &SmContext, env: &mut Env<'_>, reply: Pend
     reply.answer(Response::SmContextCreated(Box::new(Created { location, body })), env.out);
 }
 
-/// The subscribed QoS, and the selected IP versions.
+/// The subscribed QoS, the selected IP versions, and their static addresses and framed routes.
+type Subscribed = (Qos, IpVersions, Addressing);
+
 fn subscribed(
     session: &SmContext,
     env: &Env<'_>,
     data: &SmSubsData,
-) -> Result<(Qos, IpVersions), EstablishmentError> {
+) -> Result<Subscribed, EstablishmentError> {
     let configuration =
         configuration_of(session, data).ok_or_else(|| not_subscribed(session, data.individual()))?;
     if configuration.secondary_auth == Some(true) {
         return Err(EstablishmentError::SecondaryAuthentication);
     }
     let ip = selected_ip(session, env, configuration)?;
-    Ok((qos_of(session, env, configuration), ip))
+    let addressing = addressing_of(ip, configuration).map_err(EstablishmentError::Addressing)?;
+    if let Some(network) = env.network(session) {
+        env.config.check_addressing(network, &addressing).map_err(EstablishmentError::Addressing)?;
+    }
+    Ok((qos_of(session, env, configuration), ip, addressing))
 }
 
-/// The subscribed QoS of an established session; `None` if its slice and data network are not subscribed any longer.
-pub(in crate::smf::procedure) fn subscribed_qos(
+/// The subscribed QoS of an established session, and its static addresses and framed routes, unless these are malformed; `None` if its slice
+/// and data network are not subscribed any longer.
+pub(in crate::smf::procedure) fn subscribed_data(
     session: &SmContext,
     env: &Env<'_>,
     data: &SmSubsData,
-) -> Option<Qos> {
-    configuration_of(session, data).map(|configuration| qos_of(session, env, configuration))
+) -> Option<(Qos, Result<Addressing, String>)> {
+    let configuration = configuration_of(session, data)?;
+    Some((qos_of(session, env, configuration), addressing_of(session.ip, configuration)))
+}
+
+/// The subscribed static addresses and framed routes of these IP versions: the session's other version has a dynamic address (TS 23.501
+/// 5.8.2.2.1).
+fn addressing_of(ip: IpVersions, configuration: &DnnConfiguration) -> Result<Addressing, String> {
+    let routes = configuration.ipv4_frame_route_list.iter().chain(&configuration.ipv6_frame_route_list);
+    let addressing = Addressing::of(&configuration.static_ip_address, routes)?;
+    Ok(addressing.of_versions(ip.v4, ip.v6))
 }
 
 /// The subscribed configuration of the session's slice and data network.
