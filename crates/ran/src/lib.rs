@@ -14,6 +14,7 @@ mod icmp;
 mod ipv4;
 mod ipv6;
 pub mod journey;
+pub mod network;
 mod prefix;
 pub mod ran;
 mod router;

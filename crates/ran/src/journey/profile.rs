@@ -1,5 +1,6 @@
 //! Profiles: the steps of each UE of a run.
 
+use crate::network::Network;
 use std::fmt;
 use std::net::{IpAddr, SocketAddrV4};
 use std::str::FromStr;
@@ -243,6 +244,8 @@ pub struct Plan {
     pub duration: Option<Duration>,
     /// Each session with IPv6 needs a prefix for hosts behind the UE (TS 23.501 5.8.2.2.4), with which they ping, too.
     pub requests_prefix: bool,
+    /// Networks behind each UE (framed routes, TS 23.501 5.6.14).
+    pub framed: Vec<Network>,
 }
 
 impl Plan {
@@ -301,6 +304,7 @@ impl Plan {
             survives_loss: false,
             duration: None,
             requests_prefix: false,
+            framed: Vec::new(),
         }
     }
 

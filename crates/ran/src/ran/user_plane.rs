@@ -5,6 +5,7 @@ use crate::clock::Instant;
 use crate::gnb::{Bearer, QosFlows, UeKey};
 use crate::icmp::{self, Echo};
 use crate::journey::{PROBE, read_probe, write_probe};
+use crate::network::Network;
 use crate::prefix::{self, DelegatedPrefix, Dhcpv6Answer, PrefixClient};
 use crate::router::{self, Advertisement};
 use crate::ue;
@@ -343,7 +344,7 @@ impl Ran {
     fn deliver(&mut self, endpoint: Endpoint, packet: &[u8]) {
         let Endpoint { ue: key, session, .. } = endpoint;
         if let Some(own) = self.session_of(key, session)
-            && let Some(text) = misdelivered(own, packet)
+            && let Some(text) = misdelivered(own, &self.plan.framed, packet)
         {
             return self.note_n3_violation("TS 23.501 5.8.2", text);
         }
@@ -396,7 +397,7 @@ fn page(packet: &[u8]) -> Option<(u64, Instant)> {
 }
 
 /// The reason why a packet is not for this session's UE. A link-local destination is one of the UE's link.
-fn misdelivered(own: &ue::Session, packet: &[u8]) -> Option<String> {
+fn misdelivered(own: &ue::Session, framed: &[Network], packet: &[u8]) -> Option<String> {
     let is_ues = |to: Ipv6Addr| {
         let is_on_link = to.is_unicast_link_local() || to.segments()[0] == 0xff02;
         let is_own = own.ipv6.is_some_and(|own| own.to_bits() >> 64 == to.to_bits() >> 64);
@@ -407,6 +408,7 @@ fn misdelivered(own: &ue::Session, packet: &[u8]) -> Option<String> {
         Some(packet) => Some(IpAddr::V6(packet.destination)),
         None => ipv4::destination(packet).map(IpAddr::V4),
     };
-    let is_misdelivered = to.is_none() || own.ipv4.map(IpAddr::V4) != to;
+    let is_behind = to.is_some_and(|to| framed.iter().any(|network| network.contains(to)));
+    let is_misdelivered = !is_behind && (to.is_none() || own.ipv4.map(IpAddr::V4) != to);
     is_misdelivered.then(|| format!("a packet for {to:?} at a UE with {:?} and {:?}", own.ipv4, own.ipv6))
 }

@@ -127,6 +127,7 @@ fn plan(options: &RunOptions) -> Plan {
         survives_loss: options.reconnect,
         duration: options.duration.map(Duration::from_secs),
         requests_prefix: options.delegate_prefix,
+        framed: options.framed.clone(),
         ..Plan::new(options.profile, packets, pause, rounds)
     }
     .with_sessions(sessions(options).len())

@@ -3,6 +3,7 @@
 use clap::{ArgAction, Args, Parser, Subcommand};
 use pith_nas::ie::{DrxParameters, PduSessionType};
 use pith_ran::journey::{Profile, Step};
+use pith_ran::network::Network;
 use pith_ran::ue::Service;
 use pith_runtime::sctp::SctpMode;
 use pith_types::{Dnn, Plmn, Snssai, Supi};
@@ -182,6 +183,10 @@ pub struct RunOptions {
     /// address and from one of the prefix by turns
     #[arg(long, help_heading = "gNBs and UEs")]
     pub delegate_prefix: bool,
+
+    /// A network behind each UE, a framed route of its subscription; may be repeated. Packets for it go to the TUN interface
+    #[arg(long, value_name = "NETWORK", help_heading = "gNBs and UEs")]
+    pub framed: Vec<Network>,
 
     /// UEs register for emergency services only, and their session is an emergency session: sim (with a SIM card), no-sim (without,
     /// known by their IMEI)
