@@ -92,7 +92,7 @@ impl TunnelSide {
 struct Route {
     network: AddressRange,
     metric: u32,
-    /// None for a route that leads nowhere.
+    /// None for a route to no interface.
     devices: Vec<u32>,
 }
 

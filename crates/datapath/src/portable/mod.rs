@@ -533,7 +533,7 @@ impl Descriptors {
     }
 }
 
-/// The longest time for which an address that nobody else has may be in use.
+/// The longest time for which an address that no other UPF has may be in use.
 const BIND_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Binds the address once without sharing: a second UPF on the same address would share its packets

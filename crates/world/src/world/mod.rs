@@ -127,7 +127,7 @@ enum SimEvent {
     Uplink { ue: usize, gnb: usize, connection: u64, signal: radio::Uplink },
     /// A signal arrives at a UE over the radio, on a connection.
     Downlink { ue: usize, connection: u64, signal: radio::Downlink },
-    /// A UE hears PAGING.
+    /// A UE receives PAGING.
     Page { ue: usize, with: PagedWith },
     /// An SBI request arrives at its process.
     SbiRequest { exchange: u64 },

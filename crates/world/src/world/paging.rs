@@ -22,7 +22,7 @@ impl World {
         }
     }
 
-    /// When a UE hears a PAGING that its gNB sends after that time. With extended DRX it is awake once a cycle: in its paging time window, or at
+    /// When a UE receives a PAGING that its gNB sends after that time. With extended DRX it is awake once a cycle: in its paging time window, or at
     /// the cycle's begin, until which the gNB keeps the PAGING (TS 38.304 7.4).
     fn time_of_hearing(&self, ue: usize, after: Duration) -> Option<Duration> {
         let sim_ue = &self.ues[ue].ue;
