@@ -107,11 +107,17 @@ fn leaving(tun: &str, pool: UePool) -> String {
 /// its packets translated with a UE's address as source.
 ///
 /// Hosts of other networks reach UEs by the connections that the UEs began (RFC 4787 REQ-8), also if they know a UE's own
-/// address; and by port forwardings of the host and `allow down` of the network's firewall. A UE answers those with its own address.
+/// address; and by port forwardings of the host and `allow down` of the network's firewall. A UE answers those with its own address; the host itself, which has
+/// the gateway's, does not.
 fn chains(config: &DatapathConfig, rules: &str, pools: &[UePool]) -> String {
     let tun = &config.tun;
     let from: Vec<_> = pools.iter().map(|pool| leaving(tun, *pool)).collect();
-    let untranslated: String = from.iter().map(|from| format!("{from} drop\n")).collect();
+    let answers = pools.iter().zip(&from).map(|(pool, from)| {
+        let not_host = format!("{} saddr != {}", family(*pool), pool.gateway);
+        format!("{from} {not_host} ct state established ct direction reply accept\n")
+    });
+    let untranslated = from.iter().map(|from| format!("{from} drop\n"));
+    let untranslated: String = answers.chain(untranslated).collect();
     let forged: String = from.iter().map(|from| format!("{from} iifname != \"{tun}\" drop\n")).collect();
     let allowed =
         |pool: &UePool| config.policy(*pool).map(|policy| downlink_rules(tun, policy)).unwrap_or_default();
@@ -121,8 +127,7 @@ fn chains(config: &DatapathConfig, rules: &str, pools: &[UePool]) -> String {
     let unsolicited: String = pools.iter().map(to).collect();
     format!(
         "\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n\
-         \tchain untranslated {{\n\t\ttype filter hook postrouting priority 101;\n\
-         \t\tct state established ct direction reply accept\n{untranslated}\t}}\n\
+         \tchain untranslated {{\n\t\ttype filter hook postrouting priority 101;\n{untranslated}\t}}\n\
          \tchain forged {{\n\t\ttype filter hook forward priority 0;\n{forged}\t}}\n\
          \tchain unsolicited {{\n\t\ttype filter hook forward priority 0;\n\
          \t\tiifname \"{tun}\" accept\n\t\toifname != \"{tun}\" accept\n\
