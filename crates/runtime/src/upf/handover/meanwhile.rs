@@ -7,8 +7,12 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks at the socket.
 const TURN: Duration = Duration::from_millis(20);
-/// Datagrams that wait; SMFs repeat what does not fit.
-const MOST: usize = 4096;
+/// Octets of datagrams that wait; SMFs repeat what does not fit.
+const MOST_OCTETS: usize = 4 << 20;
+/// What a datagram that waits occupies beside its octets.
+const OVERHEAD: usize = 64;
+/// Datagrams of a turn: a flood must not stop the state.
+const MOST_OF_A_TURN: usize = 1024;
 /// Longer than any datagram.
 const LONGEST: usize = 65_536;
 
@@ -18,6 +22,7 @@ pub struct Meanwhile<'a> {
     heartbeats: Heartbeats,
     /// What UPF-C must handle, in the order of arrival.
     pub waiting: Vec<(SocketAddr, Vec<u8>)>,
+    waiting_octets: usize,
     buffer: Vec<u8>,
     served: Instant,
 }
@@ -25,7 +30,8 @@ pub struct Meanwhile<'a> {
 impl<'a> Meanwhile<'a> {
     /// The socket does not block.
     pub fn new(n4: &'a UdpSocket, heartbeats: Heartbeats) -> Self {
-        Self { n4, heartbeats, waiting: Vec::new(), buffer: vec![0; LONGEST], served: Instant::now() }
+        let (buffer, served) = (vec![0; LONGEST], Instant::now());
+        Self { n4, heartbeats, waiting: Vec::new(), waiting_octets: 0, buffer, served }
     }
 
     /// Serves the socket, if that is due.
@@ -37,12 +43,16 @@ impl<'a> Meanwhile<'a> {
 
     /// Serves the socket.
     pub fn serve(&mut self) {
-        while let Ok((length, peer)) = self.n4.recv_from(&mut self.buffer) {
+        for _ in 0..MOST_OF_A_TURN {
+            let Ok((length, peer)) = self.n4.recv_from(&mut self.buffer) else { break };
             let datagram = self.buffer.get(..length).unwrap_or_default();
             match self.heartbeats.answer(peer, datagram) {
                 // The SMF repeats a heartbeat without a response.
                 Some(response) => drop(self.n4.send_to(&response, peer)),
-                None if self.waiting.len() < MOST => self.waiting.push((peer, datagram.to_vec())),
+                None if self.waiting_octets + length + OVERHEAD <= MOST_OCTETS => {
+                    self.waiting_octets += length + OVERHEAD;
+                    self.waiting.push((peer, datagram.to_vec()));
+                }
                 None => {}
             }
         }
