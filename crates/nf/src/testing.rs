@@ -80,6 +80,15 @@ pub(crate) fn empty_document() -> crate::kit::document::Document {
     crate::kit::document::Writer::new(crate::kit::Nf::Amf, &()).finish().unwrap()
 }
 
+/// An NGAP PDU with an IE of an unknown id, of one octet, with criticality 'notify', after its IEs. For PDUs that stay shorter than 128 octets.
+pub(crate) fn with_unknown_ie(pdu: &[u8]) -> Vec<u8> {
+    let mut pdu = [pdu, &[0xff, 0xfe, 0x80, 1, 0]].concat();
+    pdu[3] += 5;
+    pdu[6] += 1;
+    assert!(pdu[3] < 128, "the length has one octet");
+    pdu
+}
+
 /// The block of a shard in that map.
 pub(crate) fn block(shard: u8) -> BlockId {
     BlockId::new(shard.into()).unwrap()

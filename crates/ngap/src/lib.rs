@@ -13,6 +13,7 @@ mod macros;
 mod message;
 mod mobility;
 mod nas_transport;
+mod notice;
 mod paging;
 mod path_switch;
 mod pdu_session;
@@ -48,6 +49,7 @@ pub use nas_transport::{
     AmfInformationReroute, DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication,
     RerouteNasRequest, UplinkNasTransport,
 };
+pub use notice::Notice;
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
     HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport,

@@ -5,6 +5,7 @@ use crate::handover::*;
 use crate::interface::*;
 use crate::location::*;
 use crate::nas_transport::*;
+use crate::notice::Notice;
 use crate::paging::Paging;
 use crate::path_switch::*;
 use crate::pdu_session::*;
@@ -31,8 +32,8 @@ pub struct Other {
     pub procedure_code: u8,
     /// The kind of PDU.
     pub class: Class,
-    /// Criticality reject: a receiver that does not understand it must reject it.
-    pub reject: bool,
+    /// Criticality reject, or ignore and notify: a receiver that does not understand it must say so.
+    pub is_answered: bool,
 }
 
 macro_rules! messages {
@@ -49,19 +50,25 @@ macro_rules! messages {
         impl Message {
             /// Decodes a PDU; an error contains the answer to its sender.
             pub fn decode(octets: &[u8]) -> Result<Self, NgapError> {
+                Self::decode_with_notice(octets).map(|(message, _)| message)
+            }
+
+            /// Decodes a PDU; with what was ignored in it and is to be reported to its sender.
+            pub fn decode_with_notice(octets: &[u8]) -> Result<(Self, Option<Box<Notice>>), NgapError> {
                 let pdu = NGAPPDU::decode_borrowed(octets).map_err(|error| NgapError::transfer_syntax(&error))?;
                 let kind = pdu.kind();
                 if let NgapPduKind::Other { .. } = kind {
-                    return Ok(Self::Other(other(&pdu)));
+                    return Ok((Self::Other(other(&pdu)), None));
                 }
                 let deviations = pdu.check_structure().map_err(|error| NgapError::transfer_syntax(&error))?;
                 if !deviations.iter().all(is_tolerable) {
                     return Err(NgapError::of_deviations(&pdu, &deviations));
                 }
-                match kind {
-                    $(NgapPduKind::$kind => $name::read(&pdu).map(Self::$name),)*
-                    _ => Ok(Self::Other(other(&pdu))),
-                }
+                let message = match kind {
+                    $(NgapPduKind::$kind => $name::read(&pdu).map(Self::$name)?,)*
+                    _ => Self::Other(other(&pdu)),
+                };
+                Ok((message, Notice::of(&pdu, &deviations)))
             }
 
             /// Encodes the PDU.
@@ -170,7 +177,8 @@ fn other(pdu: &NGAPPDU<'_>) -> Other {
         NGAPPDU::successfulOutcome(_) => Class::Successful,
         _ => Class::Unsuccessful,
     };
-    Other { procedure_code: pdu.procedure_code(), class, reject: pdu.criticality() == Criticality::reject }
+    let is_answered = pdu.criticality() != Criticality::ignore;
+    Other { procedure_code: pdu.procedure_code(), class, is_answered }
 }
 
 /// The diagnostics of an unknown procedure (TS 38.413 10.3.4.1).

@@ -94,6 +94,11 @@ fn an_unknown_ie_is_overlooked_if_it_may_be() {
     assert!(Message::decode(&ignore).is_ok());
     let reject = octets("002a401a000004000a0002002a005500020007000f40020500fffe000100");
     assert!(Message::decode(&reject).is_err());
+    let notify = octets("002a401a000004000a0002002a005500020007000f40020500fffe800100");
+    assert!(matches!(Message::decode_with_notice(&ignore), Ok((_, None))));
+    let Ok((_, Some(notice))) = Message::decode_with_notice(&notify) else { panic!() };
+    assert!(!notice.awaits_response(), "the procedure has no response");
+    assert!(notice.text.contains("65534"), "{}", notice.text);
 }
 
 #[test]

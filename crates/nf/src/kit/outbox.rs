@@ -63,6 +63,11 @@ impl Outbox {
         &self.effects
     }
 
+    /// The effects from that number on.
+    pub fn effects_since(&mut self, from: usize) -> &mut [Effect] {
+        self.effects.get_mut(from..).unwrap_or_default()
+    }
+
     /// How many of the effects so far answer a request.
     pub fn answers(&self) -> usize {
         self.effects.iter().filter(|effect| matches!(effect, Effect::Answer { .. })).count()

@@ -30,10 +30,10 @@ use super::procedure::{
     context_setup, nas_non_delivery, pdu_session_resources, ue_context_release, voice_match,
 };
 use super::trace;
-use crate::kit::{GnbHandle, Instant, Key, Level, Outbox, TnlaBinding};
+use crate::kit::{Effect, GnbHandle, Instant, Key, Level, N2Effect, Outbox, TnlaBinding};
 use pith_ngap::{
     Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify,
-    HandoverRequestAcknowledge, Message, NgapError, Other, PathSwitchRequest,
+    HandoverRequestAcknowledge, Message, NgapError, Notice, Other, PathSwitchRequest,
     UeRadioCapabilityInfoIndication, UplinkNasTransport, peek,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
@@ -51,11 +51,19 @@ impl Amf {
         if !self.shared.gnbs.contains_key(&from.gnb) {
             return;
         }
-        match Message::decode(pdu) {
-            Ok(Message::InitialUeMessage(message)) => self.initial_ue_message(now, from, (message, pdu), out),
-            Ok(Message::Other(other)) => self.unknown_procedure(from, pdu, other, out),
-            Ok(message) => self.ue_associated(now, from, pdu, message, out),
-            Err(error) => self.ngap_error(from, pdu, &error, out),
+        let (message, notice) = match Message::decode_with_notice(pdu) {
+            Ok(decoded) => decoded,
+            Err(error) => return self.ngap_error(from, pdu, &error, out),
+        };
+        let is_reported = wants_answer(&message);
+        let before = out.effects().len();
+        match message {
+            Message::InitialUeMessage(message) => self.initial_ue_message(now, from, (message, pdu), out),
+            Message::Other(other) => self.unknown_procedure(from, pdu, other, out),
+            message => self.ue_associated(now, from, pdu, message, out),
+        }
+        if let Some(notice) = notice.filter(|_| is_reported) {
+            give_notice(from, pdu, &notice, before, out);
         }
     }
 
@@ -280,10 +288,10 @@ impl Amf {
         self.note_leaving(ue, (key, connection.gnb));
     }
 
-    /// A procedure without a handler: rejected if its criticality requires it (TS 38.413 10.3.4.1).
+    /// A procedure without a handler: rejected, or ignored and notified, if its criticality requires it (TS 38.413 10.3.4.1).
     fn unknown_procedure(&self, from: N2Origin, pdu: &[u8], other: Other, out: &mut Outbox) {
         out.log(Level::Warn, || format!("NGAP procedure {} is not supported", other.procedure_code));
-        if other.class != Class::Initiating || !other.reject {
+        if other.class != Class::Initiating || !other.is_answered {
             return;
         }
         if let Some(error) = pith_ngap::unknown_procedure(pdu) {
@@ -317,6 +325,21 @@ impl Amf {
         }
         error_indication(from, amf_id, ran_id, error.cause(), error.diagnostics(), out);
     }
+}
+
+/// Reports what was ignored of a message: in the response, if this turn sends it, else by ERROR INDICATION (TS 38.413 10.3.4.2).
+fn give_notice(from: N2Origin, pdu: &[u8], notice: &Notice, before: usize, out: &mut Outbox) {
+    out.log(Level::Warn, || format!("NGAP: ignored, and reported to the gNB: {}", notice.text));
+    let response = out.effects_since(before).iter_mut().find_map(|effect| match effect {
+        Effect::N2(N2Effect::Send { gnb, pdu, .. }) if *gnb == from.gnb => Some((notice.add_to(pdu)?, pdu)),
+        _ => None,
+    });
+    if let Some((octets, response)) = response {
+        *response = octets.into();
+        return;
+    }
+    let (amf_id, ran_id) = ids_of(pdu);
+    error_indication(from, amf_id, ran_id, Notice::CAUSE, Some(notice.diagnostics.clone()), out);
 }
 
 /// Procedure code of Handover Preparation (TS 38.413 9.4.7).

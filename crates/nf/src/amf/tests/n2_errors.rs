@@ -1,6 +1,7 @@
 //! Invalid NGAP (TS 38.413 clause 10).
 
 use super::world::{GNB, OTHER_GNB, Phone, World, establishment};
+use crate::testing::with_unknown_ie;
 use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, ErrorIndication, Message, UplinkNasTransport};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -214,4 +215,23 @@ fn messages_after_the_release_command_are_ignored() {
     world.take_ladder();
     phone.send(&mut world, establishment(5));
     assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
+}
+
+/// TS 38.413 10.3.4.2, ignore and notify: the message is processed; its response says what was ignored, or ERROR INDICATION, if it has none.
+#[test]
+fn an_ie_that_is_ignored_is_notified() {
+    let (mut world, phone) = registered();
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);
+    world.ngap(GNB, "UplinkNasTransport", Ok(with_unknown_ie(&uplink(amf_ue_ngap_id, ran_ue_ngap_id))));
+    let Message::DownlinkNasTransport(_) = world.next() else { panic!("5GMM STATUS") };
+    let error = error(&mut world);
+    assert_eq!(error.cause, Some(Cause::Protocol(CauseProtocol::abstract_syntax_error_ignore_and_notify)));
+    assert_eq!((error.amf_ue_ngap_id, error.ran_ue_ngap_id), (Some(amf_ue_ngap_id), Some(ran_ue_ngap_id)));
+    assert!(format!("{:?}", error.diagnostics).contains("65534"));
+
+    let cancel = pith_ngap::HandoverCancel { amf_ue_ngap_id, ran_ue_ngap_id, cause: None };
+    world.ngap(GNB, "HandoverCancel", Ok(with_unknown_ie(&cancel.encode().unwrap())));
+    let Message::HandoverCancelAcknowledge(answer) = world.next() else { panic!("the response") };
+    assert!(format!("{:?}", answer.diagnostics).contains("65534"));
+    assert!(world.downlinks.is_empty());
 }

@@ -159,6 +159,7 @@ impl N2Gateway {
             is_doubtful: false,
             is_leaving: false,
             procedures: Allowance::full(PROCEDURES, PROCEDURE_INTERVAL, self.admission.now),
+            notice: None,
         };
         self.associations.insert(tnla, association);
     }

@@ -5,8 +5,8 @@ use super::{N2Gateway, N2GatewayEffect, NgInterface, RanIds};
 use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe, Tnla};
 use pith_ngap::{
     Cause, CauseMisc, CauseProtocol, GlobalRanNodeId, Message, NgConnection, NgReset, NgResetAcknowledge,
-    NgSetupFailure, NgSetupRequest, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
-    RanConfigurationUpdateFailure, ResetScope, TimeToWait,
+    NgSetupFailure, NgSetupRequest, NgapError, Notice, RanConfigurationUpdate,
+    RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
 use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::BTreeMap;
@@ -25,13 +25,32 @@ const MAX_RESET: usize = 2_048;
 
 impl N2Gateway {
     pub(super) fn interface_management(&mut self, tnla: Tnla, pdu: &[u8]) {
-        let message = match Message::decode(pdu) {
-            Ok(message) => message,
+        let (message, notice) = match Message::decode_with_notice(pdu) {
+            Ok(decoded) => decoded,
             Err(error) => {
                 self.count_procedure(tnla);
                 return self.interface_error(tnla, error);
             }
         };
+        if let Some(notice) = notice {
+            self.note_notice(tnla, notice);
+        }
+        self.process_interface_message(tnla, message);
+    }
+
+    /// What was ignored of a message is reported in the response of its procedure, which may wait for the shards, else by ERROR INDICATION
+    /// (TS 38.413 10.3.4.2).
+    fn note_notice(&mut self, tnla: Tnla, notice: Box<Notice>) {
+        let name = self.name(tnla);
+        self.warn(tnla, || format!("gNB {name}: ignored, and reported to it: {}", notice.text));
+        if !notice.awaits_response() {
+            self.indicate(tnla, Notice::CAUSE, Some(notice.diagnostics));
+        } else if let Some(association) = self.associations.get_mut(&tnla) {
+            association.notice = Some(notice);
+        }
+    }
+
+    fn process_interface_message(&mut self, tnla: Tnla, message: Message) {
         match message {
             // Answers to procedures of this gateway; without one in progress they have no effect (TS 38.413 10.4).
             Message::NgResetAcknowledge(answer) => self.reset_is_acknowledged(tnla, &answer),

@@ -30,8 +30,8 @@ use admission::Admission;
 use bytes::Bytes;
 use pith_nas::{TemporaryIdentity, peek_additional_guti, peek_temporary_identity};
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, Class, EncodeError, ErrorIndication, Message, NgapError, Peek,
-    peek,
+    Cause, CauseProtocol, CauseRadioNetwork, Class, Diagnostics, EncodeError, ErrorIndication, Message,
+    NgapError, Notice, Peek, peek,
 };
 use pith_types::{
     AmfUeNgapId, BlockId, FiveGGuti, FiveGSTmsi, Guami, InstanceId, OwnerMap, Plmn, RanUeNgapId, ShardId,
@@ -154,6 +154,8 @@ struct Association {
     is_leaving: bool,
     /// Interface management procedures that it may still start before it belongs to a gNB.
     procedures: Allowance,
+    /// For the response to a message of which something was ignored.
+    notice: Option<Box<Notice>>,
 }
 
 /// The gateway; see the module documentation.
@@ -403,7 +405,7 @@ impl N2Gateway {
                 let name = self.name(tnla);
                 self.warn(tnla, || format!("gNB {name} reports an error: {cause}"));
             }
-            Ok(Message::Other(other)) if !other.reject => {}
+            Ok(Message::Other(other)) if !other.is_answered => {}
             Ok(_) => {
                 let error = pith_ngap::unknown_procedure(pdu);
                 self.report(tnla, error);
@@ -509,11 +511,16 @@ impl N2Gateway {
 
     /// Answers over the association of the message.
     fn answer(&mut self, tnla: Tnla, pdu: Result<Vec<u8>, EncodeError>) {
+        let Some(association) = self.associations.get_mut(&tnla) else { return };
         match pdu {
-            Ok(pdu) if self.associations.contains_key(&tnla) => {
-                self.out.push(N2GatewayEffect::Send { tnla, stream: NON_UE_STREAM, pdu: pdu.into() });
+            Ok(pdu) => {
+                let with_notice = association.notice.as_ref().and_then(|notice| notice.add_to(&pdu));
+                if with_notice.is_some() {
+                    association.notice = None;
+                }
+                let pdu = with_notice.unwrap_or(pdu).into();
+                self.out.push(N2GatewayEffect::Send { tnla, stream: NON_UE_STREAM, pdu });
             }
-            Ok(_) => {}
             Err(error) => self.event(Level::Error, error.to_string()),
         }
     }
@@ -547,11 +554,15 @@ impl N2Gateway {
         let Some(error) = error else { return };
         let name = self.name(tnla);
         self.warn(tnla, || format!("gNB {name}: {error}"));
+        self.indicate(tnla, error.cause(), error.diagnostics());
+    }
+
+    fn indicate(&mut self, tnla: Tnla, cause: Cause, diagnostics: Option<Diagnostics>) {
         let indication = ErrorIndication {
             amf_ue_ngap_id: None,
             ran_ue_ngap_id: None,
-            cause: Some(error.cause()),
-            diagnostics: error.diagnostics(),
+            cause: Some(cause),
+            diagnostics,
             s_tmsi: None,
         };
         self.answer(tnla, indication.encode());

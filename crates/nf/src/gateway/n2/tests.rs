@@ -1,7 +1,7 @@
 //! NG Setup and its failures, routing of UE-associated messages, reset, malformed messages.
 
 use super::*;
-use crate::testing::{block, sparse_owners};
+use crate::testing::{block, sparse_owners, with_unknown_ie};
 use pith_ngap::{
     CauseMisc, CauseNas, GlobalRanNodeId, NgReset, NgSetupRequest, ResetScope, SupportedTa,
     UplinkNasTransport, UserLocation,
@@ -419,6 +419,37 @@ fn only_ng_setup_is_accepted_before_ng_setup() {
     let Message::ErrorIndication(indication) = answer(&effects) else { panic!() };
     let cause = CauseProtocol::message_not_compatible_with_receiver_state;
     assert_eq!(indication.cause, Some(Cause::Protocol(cause)));
+}
+
+/// TS 38.413 10.3.4.2, ignore and notify.
+#[test]
+fn an_ie_that_is_ignored_is_notified_in_the_response() {
+    let request = with_unknown_ie(&setup_request("999/70", 1, 1));
+    let mut gateway = gateway();
+    let Message::NgSetupResponse(response) = answer(&receive(&mut gateway, request)) else { panic!() };
+    let listed = format!("{:?}", response.diagnostics.unwrap());
+    assert!(listed.contains("65534") && listed.contains("not_understood"), "{listed}");
+    let Message::NgSetupResponse(response) = answer(&receive(&mut gateway, setup_request("999/70", 1, 1)))
+    else {
+        panic!()
+    };
+    assert_eq!(response.diagnostics, None, "it is said once");
+}
+
+#[test]
+fn an_unknown_procedure_is_notified_if_it_wants_to_be() {
+    for (criticality, is_answered) in [(0, true), (0x40, false), (0x80, true)] {
+        let effects = receive(&mut set_up(), vec![0, 250, criticality, 3, 0, 0, 0]);
+        assert_eq!(!effects.is_empty(), is_answered, "{effects:?}");
+        if is_answered {
+            let Message::ErrorIndication(indication) = answer(&effects) else { panic!() };
+            let cause = match criticality {
+                0 => CauseProtocol::abstract_syntax_error_reject,
+                _ => CauseProtocol::abstract_syntax_error_ignore_and_notify,
+            };
+            assert_eq!(indication.cause, Some(Cause::Protocol(cause)));
+        }
+    }
 }
 
 #[test]
