@@ -5,21 +5,15 @@ use super::{one_sided_interfaces, with_n3_address};
 use crate::config::DatapathConfig;
 use crate::sys::interface_index;
 use crate::system::attributes;
+use libc::{RT_TABLE_MAIN, RTA_DST, RTA_MULTIPATH, RTA_OIF, RTA_PRIORITY, RTM_GETROUTE, RTM_NEWROUTE};
 use pith_upf::contract::AddressRange;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-const RTM_NEWROUTE: u16 = 24;
-const RTM_GETROUTE: u16 = 26;
 const RTMSG_LEN: usize = 12;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_PRIORITY: u16 = 6;
-const RTA_MULTIPATH: u16 = 9;
 /// Length of struct rtnexthop.
 const RTNEXTHOP_LEN: usize = 8;
-const TABLE_MAIN: u8 = 254;
 const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 
 /// The interfaces whose networks are closed.
@@ -114,7 +108,7 @@ fn choose(routes: &[Route], devices: &[u32]) -> HashMap<AddressRange, (u32, bool
 /// The routes of the main table.
 fn read(family: u8) -> io::Result<Vec<Route>> {
     let mut request = vec![0; RTMSG_LEN];
-    (request[0], request[4]) = (family, TABLE_MAIN);
+    (request[0], request[4]) = (family, RT_TABLE_MAIN);
     let mut routes = Vec::new();
     ask(RTM_GETROUTE, &request, |kind, body| {
         if kind == RTM_NEWROUTE {
@@ -127,7 +121,7 @@ fn read(family: u8) -> io::Result<Vec<Route>> {
 /// Reads struct rtmsg and attributes.
 fn route(body: &[u8]) -> Option<Route> {
     let (head, rest) = body.split_at_checked(RTMSG_LEN)?;
-    if head.get(4) != Some(&TABLE_MAIN) {
+    if head.get(4) != Some(&RT_TABLE_MAIN) {
         return None;
     }
     let value = |wanted| attributes(rest).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);

@@ -3,24 +3,19 @@
 use super::{RoutedNetwork, TunnelSide, only};
 use crate::sys::NetlinkSocket;
 use crate::system::{attributes, messages};
+use libc::{RTA_DST, RTM_GETADDR, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWROUTE, RTN_BROADCAST};
 use pith_upf::contract::AddressRange;
 use std::io;
 use std::net::IpAddr;
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-const RTM_NEWADDR: u16 = 20;
-const RTM_GETADDR: u16 = 22;
-const RTM_NEWROUTE: u16 = 24;
-const RTM_GETROUTE: u16 = 26;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-const RTA_DST: u16 = 1;
 /// The routing table of locally delivered addresses.
 const TABLE_LOCAL: u8 = 255;
-const RTN_BROADCAST: u8 = 3;
 /// Lengths of struct nlmsghdr, struct ifaddrmsg, struct rtmsg.
 const HEADER_LEN: usize = 16;
 const IFADDRMSG_LEN: usize = 8;

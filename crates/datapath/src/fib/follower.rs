@@ -10,6 +10,7 @@ use crate::portable::{Inbox, Message};
 use crate::reading::Reading;
 use crate::sys::{EventFd, NetlinkSocket, interface_index, wait_readable};
 use crate::system::has_silent_rules;
+use libc::{NDA_DST, NTF_USE, RTM_NEWNEIGH};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -29,10 +30,7 @@ const FILTER: u32 = 4;
 /// Bytes of the thread's stack.
 const STACK: usize = 256 << 10;
 
-const RTM_NEWNEIGH: u16 = 28;
 const NLM_F_REQUEST: u16 = 1;
-const NTF_USE: u8 = 1;
-const NDA_DST: u16 = 1;
 
 /// The thread's handle; dropping it ends the thread.
 #[derive(Debug)]

@@ -4,44 +4,32 @@ use super::{Fib, Neighbour, NextHop, Route};
 use crate::boundary::{ask, ip_address};
 use crate::packet::Prefixes;
 use crate::system::{attributes, has_foreign_rule};
+use libc::{
+    ARPHRD_ETHER, NDA_DST, NDA_LLADDR, NUD_STALE, RT_TABLE_LOCAL, RT_TABLE_MAIN, RTA_DST, RTA_GATEWAY,
+    RTA_OIF, RTA_PRIORITY, RTM_GETLINK, RTM_GETNEIGH, RTM_GETROUTE, RTM_NEWLINK, RTM_NEWNEIGH, RTM_NEWROUTE,
+    RTN_UNICAST,
+};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::AtomicBool;
 use std::{fs, io};
 
-const RTM_NEWLINK: u16 = 16;
-const RTM_GETLINK: u16 = 18;
-const RTM_NEWROUTE: u16 = 24;
-const RTM_GETROUTE: u16 = 26;
-const RTM_NEWNEIGH: u16 = 28;
-const RTM_GETNEIGH: u16 = 30;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_MASTER: u16 = 10;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PRIORITY: u16 = 6;
 /// Own metrics such as an MTU, several next hops, a gateway of the other family, an encapsulation: for the kernel.
 const FOR_THE_KERNEL: [u16; 4] = [8, 9, 18, 22];
-const NDA_DST: u16 = 1;
-const NDA_LLADDR: u16 = 2;
 /// Lengths of struct ifinfomsg, struct rtmsg, struct ndmsg.
 const IFINFOMSG_LEN: usize = 16;
 const RTMSG_LEN: usize = 12;
 const NDMSG_LEN: usize = 12;
-const ARPHRD_ETHER: u16 = 1;
 const IFF_UP: u32 = 1;
-const RTN_UNICAST: u8 = 1;
-const TABLE_MAIN: u8 = 254;
-const TABLE_LOCAL: u8 = 255;
 /// `RTNH_F_DEAD | RTNH_F_LINKDOWN`.
 const RTNH_DOWN: u32 = 1 | 16;
 /// `NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT`.
 const NUD_RESOLVED: u16 = 2 | NUD_STALE | 8 | 16 | 128;
-const NUD_STALE: u16 = 4;
 /// With more routes, or neighbours, each change would cost too much: the kernel forwards.
 const MOST_ROUTES: usize = 4_096;
 const MOST_NEIGHBOURS: usize = 16_384;
@@ -91,12 +79,12 @@ impl Fib {
         ask(RTM_GETROUTE, &request, |kind, body| {
             let table = body.get(4).copied().filter(|_| kind == RTM_NEWROUTE);
             match table {
-                Some(TABLE_LOCAL) => {
+                Some(RT_TABLE_LOCAL) => {
                     if let Some((network, length)) = network_of(body) {
                         self.local.insert(network, length, ());
                     }
                 }
-                Some(TABLE_MAIN) if candidates.len() <= MOST_ROUTES => {
+                Some(RT_TABLE_MAIN) if candidates.len() <= MOST_ROUTES => {
                     candidates.extend(candidate(body, links))
                 }
                 _ => {}

@@ -3,18 +3,15 @@
 
 use super::route::{RTPROT_PITH, attributes};
 use crate::boundary::ask;
+use libc::{
+    RT_TABLE_MAIN, RTA_MULTIPATH, RTM_GETLINK, RTM_GETROUTE, RTM_GETRULE, RTM_NEWLINK, RTM_NEWROUTE,
+    RTM_NEWRULE,
+};
 use std::io;
 
-const RTM_NEWLINK: u16 = 16;
-const RTM_GETLINK: u16 = 18;
-const RTM_NEWROUTE: u16 = 24;
-const RTM_GETROUTE: u16 = 26;
-const RTM_NEWRULE: u16 = 32;
-const RTM_GETRULE: u16 = 34;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
-const RTA_MULTIPATH: u16 = 9;
 const FRA_PRIORITY: u16 = 6;
 const FRA_L3MDEV: u16 = 19;
 const FRA_PROTOCOL: u16 = 21;
@@ -22,10 +19,9 @@ const FRA_PROTOCOL: u16 = 21;
 const IFINFOMSG_LEN: usize = 16;
 const RTMSG_LEN: usize = 12;
 const RULE_LEN: usize = 12;
-const TABLE_MAIN: u8 = 254;
 const FR_ACT_TO_TBL: u8 = 1;
 /// Priorities and tables of the kernel's own rules: local, main, default.
-const OWN_RULES: [(u32, u8); 3] = [(0, 255), (32_766, TABLE_MAIN), (32_767, 253)];
+const OWN_RULES: [(u32, u8); 3] = [(0, 255), (32_766, RT_TABLE_MAIN), (32_767, 253)];
 
 /// Describes what makes the routing of these interfaces a policy, for the log; `None`: nothing.
 pub fn foreign_routing(interfaces: &[String], families: &[libc::c_int]) -> io::Result<Option<String>> {
@@ -79,10 +75,10 @@ fn priority_of_foreign(rule: &[u8]) -> Option<u32> {
 fn has_several_next_hops(family: u8) -> io::Result<bool> {
     let mut found = false;
     let mut request = vec![0; RTMSG_LEN];
-    (request[0], request[4]) = (family, TABLE_MAIN);
+    (request[0], request[4]) = (family, RT_TABLE_MAIN);
     ask(RTM_GETROUTE, &request, |kind, body| {
         let (head, rest) = body.split_at_checked(RTMSG_LEN).unwrap_or_default();
-        let is_main = head.get(4) == Some(&TABLE_MAIN);
+        let is_main = head.get(4) == Some(&RT_TABLE_MAIN);
         found |= kind == RTM_NEWROUTE && is_main && value(rest, RTA_MULTIPATH).is_some();
     })?;
     Ok(found)

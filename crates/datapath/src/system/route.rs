@@ -1,19 +1,16 @@
 //! Requests to the kernel's routing tables (rtnetlink, RFC 3549), limited to those needed.
 
 use crate::sys::{NetlinkSocket, interface_index};
+use libc::{
+    RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_TABLE, RTM_DELROUTE, RTM_DELRULE,
+    RTM_GETROUTE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTN_UNICAST,
+};
 use pith_upf::contract::AddressRange;
 use std::net::IpAddr;
 use std::{fmt, io};
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-const RTM_NEWLINK: u16 = 16;
-const RTM_NEWADDR: u16 = 20;
-const RTM_NEWROUTE: u16 = 24;
-const RTM_DELROUTE: u16 = 25;
-const RTM_GETROUTE: u16 = 26;
-const RTM_NEWRULE: u16 = 32;
-const RTM_DELRULE: u16 = 33;
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
 const NLM_F_EXCL: u16 = 0x200;
@@ -26,10 +23,6 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 /// No duplicate address detection: no other host is on the interface.
 const IFA_F_NODAD: u8 = 2;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_TABLE: u16 = 15;
 const FRA_SRC: u16 = 2;
 const FRA_IIFNAME: u16 = 3;
 const FRA_PRIORITY: u16 = 6;
@@ -37,9 +30,6 @@ const FRA_TABLE: u16 = 15;
 const FRA_PROTOCOL: u16 = 21;
 /// The origin of a route or rule (RTPROT): a number that no routing daemon uses.
 pub const RTPROT_PITH: u8 = 197;
-const RTN_UNICAST: u8 = 1;
-const RT_SCOPE_UNIVERSE: u8 = 0;
-const RT_SCOPE_LINK: u8 = 253;
 const FR_ACT_TO_TBL: u8 = 1;
 const IFF_UP: u32 = 1;
 const HEADER_LEN: usize = 16;

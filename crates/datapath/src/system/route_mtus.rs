@@ -3,18 +3,13 @@
 
 use super::route::attributes;
 use crate::boundary::{ask, ip_address};
+use libc::{RT_TABLE_MAIN, RTA_DST, RTA_METRICS, RTA_PRIORITY, RTM_GETROUTE, RTM_NEWROUTE};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
-const RTM_NEWROUTE: u16 = 24;
-const RTM_GETROUTE: u16 = 26;
-const RTA_DST: u16 = 1;
-const RTA_PRIORITY: u16 = 6;
-const RTA_METRICS: u16 = 8;
 const RTAX_MTU: u16 = 2;
 const RTMSG_LEN: usize = 12;
-const TABLE_MAIN: u8 = 254;
 
 /// Networks with their prefix lengths, and the MTUs of their routes; 0: that of the interface.
 pub type RouteMtus = HashMap<(Ipv4Addr, u8), u32>;
@@ -22,7 +17,7 @@ pub type RouteMtus = HashMap<(Ipv4Addr, u8), u32>;
 /// The routes of the main table with an MTU, and those without within these.
 pub fn route_mtus() -> io::Result<RouteMtus> {
     let mut request = vec![0; RTMSG_LEN];
-    (request[0], request[4]) = (libc::AF_INET as u8, TABLE_MAIN);
+    (request[0], request[4]) = (libc::AF_INET as u8, RT_TABLE_MAIN);
     let mut best: HashMap<(Ipv4Addr, u8), (u32, u32)> = HashMap::new();
     ask(RTM_GETROUTE, &request, |kind, body| {
         let Some((network, metric, mtu)) = route(body).filter(|_| kind == RTM_NEWROUTE) else { return };
@@ -59,7 +54,7 @@ fn contains((network, prefix): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
 /// Reads struct rtmsg and attributes: network, metric, MTU or 0.
 fn route(body: &[u8]) -> Option<((Ipv4Addr, u8), u32, u32)> {
     let (head, rest) = body.split_at_checked(RTMSG_LEN)?;
-    if head.get(4) != Some(&TABLE_MAIN) {
+    if head.get(4) != Some(&RT_TABLE_MAIN) {
         return None;
     }
     let address = match value(rest, RTA_DST).map(ip_address) {
