@@ -12,7 +12,7 @@ use crate::pdu_session::*;
 use crate::trace::*;
 use crate::ue_context::*;
 use oxirush_ngap::Deviation;
-use oxirush_ngap::ngap::{Criticality, NGAPPDU, NgapPduKind};
+use oxirush_ngap::ngap::{CauseProtocol, Criticality, NGAPPDU, NgapPduKind};
 
 /// The kind of a PDU (TS 38.413 9.4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,8 +32,8 @@ pub struct Other {
     pub procedure_code: u8,
     /// The kind of PDU.
     pub class: Class,
-    /// Criticality reject, or ignore and notify: a receiver that does not understand it must say so.
-    pub is_answered: bool,
+    /// The cause with which a receiver that does not understand it answers, by its criticality; `None`: it is ignored.
+    pub answer: Option<CauseProtocol>,
 }
 
 macro_rules! messages {
@@ -177,8 +177,12 @@ fn other(pdu: &NGAPPDU<'_>) -> Other {
         NGAPPDU::successfulOutcome(_) => Class::Successful,
         _ => Class::Unsuccessful,
     };
-    let is_answered = pdu.criticality() != Criticality::ignore;
-    Other { procedure_code: pdu.procedure_code(), class, is_answered }
+    let answer = match pdu.criticality() {
+        Criticality::reject => Some(CauseProtocol::abstract_syntax_error_reject),
+        Criticality::ignore => None,
+        Criticality::notify => Some(CauseProtocol::abstract_syntax_error_ignore_and_notify),
+    };
+    Other { procedure_code: pdu.procedure_code(), class, answer }
 }
 
 /// The diagnostics of an unknown procedure (TS 38.413 10.3.4.1).

@@ -102,12 +102,12 @@ impl Gnb {
     /// A procedure that an AMF does not start, or that the simulator does not support (TS 38.413
     /// 10.3.4.1, 10.4).
     fn refuse(&mut self, message: &Message) {
-        let (reject, cause) = match message {
-            Message::Other(other) => (other.reject, CauseProtocol::abstract_syntax_error_reject),
-            _ => (true, CauseProtocol::message_not_compatible_with_receiver_state),
+        let cause = match message {
+            Message::Other(other) => other.answer,
+            _ => Some(CauseProtocol::message_not_compatible_with_receiver_state),
         };
         self.violation("TS 38.413 10.4", format!("{} {message:?} to a gNB", message.name()));
-        if reject {
+        if let Some(cause) = cause {
             self.indicate_error((None, None), Cause::Protocol(cause), COMMON_STREAM);
         }
     }

@@ -291,7 +291,7 @@ impl Amf {
     /// A procedure without a handler: rejected, or ignored and notified, if its criticality requires it (TS 38.413 10.3.4.1).
     fn unknown_procedure(&self, from: N2Origin, pdu: &[u8], other: Other, out: &mut Outbox) {
         out.log(Level::Warn, || format!("NGAP procedure {} is not supported", other.procedure_code));
-        if other.class != Class::Initiating || !other.is_answered {
+        if other.class != Class::Initiating || other.answer.is_none() {
             return;
         }
         if let Some(error) = pith_ngap::unknown_procedure(pdu) {

@@ -405,7 +405,7 @@ impl N2Gateway {
                 let name = self.name(tnla);
                 self.warn(tnla, || format!("gNB {name} reports an error: {cause}"));
             }
-            Ok(Message::Other(other)) if !other.is_answered => {}
+            Ok(Message::Other(other)) if other.answer.is_none() => {}
             Ok(_) => {
                 let error = pith_ngap::unknown_procedure(pdu);
                 self.report(tnla, error);
