@@ -131,9 +131,10 @@ impl Flow {
             let fragment = packet.get(6..8).and_then(|octets| octets.first_chunk::<2>());
             fragment.is_some_and(|octets| u16::from_be_bytes(*octets) & 0x1fff != 0)
         };
-        match self.protocol {
-            ICMP => matches!(kind, 3 | 4 | 5 | 11 | 12) && !is_later_fragment(),
-            ICMPV6 => kind < 128,
+        // Either protocol number in a packet of the other IP version means nothing.
+        match (self.protocol, self.source) {
+            (ICMP, IpAddr::V4(_)) => matches!(kind, 3 | 4 | 5 | 11 | 12) && !is_later_fragment(),
+            (ICMPV6, IpAddr::V6(_)) => kind < 128,
             _ => false,
         }
     }
@@ -226,7 +227,7 @@ pub fn decrement_ttl(packet: &mut [u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::checksum::{Sum, set_ipv4_checksum};
-    use super::super::samples::{tcp_v4, udp_v6};
+    use super::super::samples::{tcp_v4, udp_v4, udp_v6};
     use super::*;
     use proptest::prelude::*;
 
@@ -238,6 +239,21 @@ mod tests {
         let mut short = tcp_v4(1000, 0x10, b"hello");
         short.truncate(56);
         assert_eq!(Flow::of(&short), None);
+    }
+
+    #[test]
+    fn only_the_icmp_of_its_ip_version_has_errors() {
+        let is_error = |mut packet: Vec<u8>, at: usize, protocol, kind| {
+            packet[at] = protocol;
+            let flow = Flow::of(&packet).unwrap();
+            packet[flow.transport_at] = kind;
+            flow.is_icmp_error(&packet)
+        };
+        for (protocol, v4, v6) in [(ICMP, true, false), (ICMPV6, false, true)] {
+            assert_eq!(is_error(udp_v4(b"hello"), 9, protocol, 3), v4);
+            assert_eq!(is_error(udp_v6(b"hello"), 6, protocol, 3), v6);
+            assert!(!is_error(udp_v4(b"hello"), 9, protocol, 128 + 8));
+        }
     }
 
     #[test]
