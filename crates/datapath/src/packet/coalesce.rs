@@ -4,7 +4,9 @@
 //! opens a new frame. Frames keep their order, and a flow has at most one open frame, so no flow is
 //! reordered.
 
-use super::checksum::{checksum_offset, pseudo_header, put, set_ipv4_checksum, transport_holds};
+use super::checksum::{
+    checksum_offset, has_right_checksum, pseudo_header, put, set_ipv4_checksum, transport_holds,
+};
 use super::flow::{IPV4_HEADER_LEN, IPV6_HEADER_LEN, TCP, UDP};
 use super::{Flow, Gso, VnetHeader};
 use crate::sys::VNET_HEADER_LEN;
@@ -106,7 +108,7 @@ impl Shape {
         let transport = packet.get(flow.transport_at..flow.length)?;
         let header = match flow.protocol {
             TCP if plain => tcp_header_len(transport)?,
-            UDP if plain && transport.get(6..8)? != [0, 0] => UDP_HEADER_LEN,
+            UDP if plain && is_whole_datagram(transport)? => UDP_HEADER_LEN,
             _ => return None,
         };
         let payload = transport.len().checked_sub(header).filter(|payload| *payload > 0)?;
@@ -119,6 +121,12 @@ impl Shape {
             push: flow.protocol == TCP && transport.get(13)? & PSH != 0,
         })
     }
+}
+
+/// Whether it has a checksum, and a length that agrees with the IP header's.
+fn is_whole_datagram(transport: &[u8]) -> Option<bool> {
+    let length = u16::from_be_bytes(*transport.get(4..6)?.as_array()?);
+    Some(usize::from(length) == transport.len() && transport.get(6..8)? != [0, 0])
 }
 
 fn tcp_header_len(transport: &[u8]) -> Option<usize> {
@@ -183,13 +191,14 @@ impl Frame {
         joins.then_some(next)
     }
 
-    /// Whether both checksums are correct: recomputed ones must not hide a damaged packet.
+    /// Whether all checksums of both are correct: recomputed ones must not hide a damaged packet.
     fn sound(&self, first: &[u8], packet: &[u8], shape: &Shape) -> bool {
+        let is_v4 = shape.ip_len == IPV4_HEADER_LEN;
         let holds = |packet: &[u8], length: usize| match packet.get(..length).unwrap_or_default() {
             [] => false,
             packet => {
                 let (ip, transport) = packet.split_at(shape.ip_len);
-                transport_holds(ip, shape.protocol, transport)
+                (!is_v4 || has_right_checksum(ip)) && transport_holds(ip, shape.protocol, transport)
             }
         };
         let length = |packet: &[u8]| Flow::of(packet).map_or(0, |flow| flow.length);
@@ -385,6 +394,24 @@ mod tests {
         let mut broken_first = first;
         broken_first[60] ^= 1;
         assert_eq!(frames(&[broken_first, tcp_v4(100, ACK, &[1; 100])]), 2);
+    }
+
+    #[test]
+    fn a_damaged_header_is_not_repaired_in_a_train() {
+        let datagram = udp_v4(&[1; 100]);
+        assert_eq!(round_trip(&[datagram.clone(), datagram.clone()]).0, 1);
+        let mut wrong_sum = datagram.clone();
+        wrong_sum[10] ^= 1;
+        // A sum that holds for a length that is wrong.
+        let mut wrong_length = datagram.clone();
+        wrong_length[25] += 1;
+        wrong_length[29] -= 1;
+        for damaged in [wrong_sum, wrong_length] {
+            for packets in [[damaged.clone(), datagram.clone()], [datagram.clone(), damaged]] {
+                let (frames, out) = round_trip(&packets);
+                assert_eq!((frames, out), (2, packets.to_vec()));
+            }
+        }
     }
 
     #[test]
