@@ -54,10 +54,11 @@ pub fn is_sure(ip: &Ip<'_>, direction: Direction) -> bool {
     if ip.v6 {
         return true;
     }
-    if is_error(packet) {
-        return sum(&[&packet[HEAD..]]) == 0xffff && places_quoted(&packet[HEAD + 8..]).is_some();
-    }
     let is_whole = word(packet, 6).is_some_and(|fragment| fragment & 0x3fff == 0);
+    if is_error(packet) {
+        // Conntrack waits for the other fragments.
+        return is_whole && sum(&[&packet[HEAD..]]) == 0xffff && places_quoted(&packet[HEAD + 8..]).is_some();
+    }
     let Some(places) = places(packet).filter(|_| is_whole) else { return false };
     let segment = &packet[HEAD..];
     let is_right = || transport_sum(ip.source, ip.destination, places.protocol, segment) == 0xffff;
