@@ -129,6 +129,11 @@ impl Documents {
         TurnWrites { wrote: self.store(scope, shard, of), next }
     }
 
+    /// Whether changes of the last [`SOFT_DELAY`] may not be written yet.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.due.is_empty()
+    }
+
     /// A shard has passed a block: no shard reads its documents until the new owner has it.
     pub(crate) fn pass_block(&mut self, block: BlockId) {
         self.assign_block(block, ON_ITS_WAY);

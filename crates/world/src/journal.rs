@@ -53,6 +53,15 @@ pub(crate) struct Vector {
     pub autn: [u8; 16],
 }
 
+/// The number of keys of a subscriber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Keys {
+    /// The home network has authenticated the UE.
+    pub new: u64,
+    /// An AMF has derived it from another one.
+    pub derived: usize,
+}
+
 /// Records of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
@@ -68,6 +77,8 @@ pub(crate) struct Journal {
     pub vectors: Vec<(String, Vector)>,
     /// Number of new keys of each subscriber: K_SEAF left the AUSF.
     pub keys: BTreeMap<String, u64>,
+    /// The keys of each subscriber that AMFs have derived from K_AMF for other AMFs (TS 33.501 6.9.3).
+    pub derived_keys: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Rungs shown with a failure.
@@ -88,6 +99,14 @@ impl Journal {
 
     pub fn entries(&self) -> impl Iterator<Item = &TraceEntry> {
         self.entries.iter()
+    }
+
+    /// The number of a subscriber's keys so far: K_SEAF of the AUSF, and keys that AMFs have derived.
+    pub fn keys_of(&self, supi: &str) -> Keys {
+        Keys {
+            new: self.keys.get(supi).copied().unwrap_or(0),
+            derived: self.derived_keys.get(supi).map_or(0, BTreeSet::len),
+        }
     }
 
     /// A process died: its calls are no longer pending.

@@ -6,6 +6,7 @@ use pith_nf::kit::{
     AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection, N2Effect,
     Needs, NetworkFunction, Nf, Order, Outbox, PassedPart, SetInstances, StoreScope, Tracking,
 };
+use pith_sbi::namf_communication as namf;
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
 use pith_types::{BlockId, ContextId, OwnerMap};
@@ -81,8 +82,14 @@ impl<T> Observed<T> {
 
     fn note_effect(&self, effect: &Effect) {
         match effect {
-            Effect::Call { tag, .. } => {
+            Effect::Call { tag, request, .. } => {
                 self.journal.open().open_calls.insert((self.place, *tag));
+                if let Request::CreateUeContext(creation) = request {
+                    self.note_derived_key(&creation.body.ue_context);
+                }
+            }
+            Effect::Answer { reply: Ok(Response::UeContextTransferred(transferred)), .. } => {
+                self.note_derived_key(&transferred.ue_context);
             }
             Effect::Answer { reply, .. } if self.place.2 == Nf::Ausf => self.note_key(reply),
             Effect::Answer { reply, .. } if self.place.2 == Nf::Udm => self.note_vector(reply),
@@ -99,6 +106,14 @@ impl<T> Observed<T> {
         };
         let Some(supi) = &result.supi else { return };
         self.journal.open().vectors.push((supi.to_string(), Vector { rand: rand.0, autn: autn.0 }));
+    }
+
+    fn note_derived_key(&self, context: &namf::UeContext) {
+        let (Some(supi), Some(seaf)) = (&context.supi, &context.seaf_data) else { return };
+        if seaf.key_amf.key_type == namf::KeyAmfType::Kprimeamf {
+            let key = seaf.key_amf.key_val.0.clone();
+            self.journal.open().derived_keys.entry(supi.to_string()).or_default().insert(key);
+        }
     }
 
     fn note_key(&self, reply: &Reply) {

@@ -1,5 +1,6 @@
 //! Downlink NAS COUNTs as gNBs see them: none is used twice with one key (TS 33.501 6.4.3.1).
 
+use crate::journal::Keys;
 use pith_nas::SecurityHeaderType;
 use std::collections::VecDeque;
 
@@ -9,9 +10,7 @@ const KEPT: usize = 127;
 /// Sequence numbers of protected downlink NAS messages under one key, of one UE.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
-    keys: u64,
-    /// The gNB of the latest message, if AMFs derive keys.
-    gnb: Option<usize>,
+    keys: Keys,
     /// The connection on which this key began.
     first: u64,
     /// Those of the former key: an AMF may still send on a connection that the UE has left.
@@ -24,31 +23,22 @@ impl Counts {
     /// Notes a message that a gNB sends to the UE on that connection; a later connection has a higher number. `keys` is the number of keys
     /// of the subscriber so far: the next key is used from SECURITY MODE COMMAND on. Returns what is wrong.
     ///
-    /// `gnb` is that gNB if AMFs derive keys for other AMFs: COUNT 0 at another gNB may be the first one of such a key. (The UE checks it.)
+    /// A key that an AMF has derived for another one is used from COUNT 0 on, after a handover without SECURITY MODE COMMAND (TS 33.501
+    /// 6.9.2.3.3, 6.9.3). The UE may have left that AMF before it got a message: the number says that there is a key, not which one.
     ///
     /// Messages on several connections of a UE may arrive in another order than they were sent.
-    pub fn note(
-        &mut self,
-        connection: u64,
-        (keys, gnb): (u64, Option<usize>),
-        nas: &[u8],
-    ) -> Result<(), String> {
+    pub fn note(&mut self, connection: u64, keys: Keys, nas: &[u8]) -> Result<(), String> {
         let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return Ok(()) };
         let header = SecurityHeaderType::from_octet(*header);
         if header == SecurityHeaderType::Plain {
             return Ok(());
         }
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
-        let is_derived = std::mem::replace(&mut self.gnb, gnb) != gnb && sequence == 0;
-        if self.latest.is_empty() || starts && self.keys < keys || is_derived {
+        let is_new = starts && self.keys.new < keys.new;
+        let is_derived = sequence == 0 && self.keys.derived < keys.derived;
+        if self.latest.is_empty() || is_new || is_derived {
             let former = Self { former: None, ..std::mem::take(self) };
-            *self = Self {
-                keys,
-                gnb,
-                first: connection,
-                former: Some(Box::new(former)),
-                latest: VecDeque::new(),
-            };
+            *self = Self { keys, first: connection, former: Some(Box::new(former)), latest: VecDeque::new() };
         }
         if connection < self.first {
             return self.former.as_mut().map_or(Ok(()), |former| former.take(connection, sequence));
@@ -81,8 +71,8 @@ mod tests {
     const NEW_CONTEXT: u8 = 3;
 
     fn note(counts: &mut Counts, connection: u64, header: u8, sequence: u8) -> bool {
-        let keys = u64::from(header == NEW_CONTEXT);
-        counts.note(connection, (keys, None), &[0x7e, header, 0, 0, 0, 0, sequence]).is_ok()
+        let keys = Keys { new: u64::from(header == NEW_CONTEXT), derived: 0 };
+        counts.note(connection, keys, &[0x7e, header, 0, 0, 0, 0, sequence]).is_ok()
     }
 
     #[test]
@@ -105,15 +95,19 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_key_begins_at_another_gnb() {
+    fn a_derived_key_begins_at_zero() {
         let mut counts = Counts::default();
-        let mut at =
-            |gnb, sequence| counts.note(1, (0, Some(gnb)), &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok();
-        assert!(at(1, 5));
-        assert!(!at(1, 0));
-        assert!(at(2, 0) && at(2, 1));
-        assert!(at(3, 2), "the same key");
-        assert!(!at(4, 1));
+        let mut with = |derived, sequence| {
+            let keys = Keys { new: 1, derived };
+            counts.note(1, keys, &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok()
+        };
+        assert!(with(0, 5));
+        assert!(!with(0, 0));
+        assert!(with(1, 6), "the UE is not at the other AMF yet");
+        assert!(with(1, 0) && with(1, 1));
+        assert!(!with(1, 0), "the same key");
+        assert!(with(3, 0), "the UE got no message under the second one");
+        assert!(!with(3, 0));
     }
 
     #[test]

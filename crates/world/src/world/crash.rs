@@ -1,6 +1,8 @@
 //! The end of a process whose contexts are stored (`residency: durable`): all of its NFs lose what has no document.
 
+use super::process::Process;
 use super::{Failure, World};
+use crate::documents::Documents;
 use crate::plan::Residency;
 use pith_nf::kit::Inspect;
 use serde_json::Value;
@@ -34,7 +36,8 @@ impl World {
 
     /// Whether the store may not have the last changes of a process: resources that they record have no owner after its end.
     pub(super) fn note_if_behind(&mut self, process: usize) -> bool {
-        let stores = self.processes[process].stores.as_ref();
+        let Process { stores, documents, .. } = &self.processes[process];
+        let stores = stores.as_ref();
         // With `soft` a context in a transaction is written when that is over.
         let has_transactions =
             self.plan.residency == Residency::Soft && !self.journal().open_calls.is_empty();
@@ -45,6 +48,7 @@ impl World {
         let is_behind = after_outage
             || is_outdated
             || stores.is_some_and(|stores| stores.is_behind())
+            || documents.as_ref().is_some_and(Documents::is_behind)
             || has_transactions;
         self.watch.may_leak |= is_behind;
         self.watch.was_behind |= after_outage;

@@ -2,6 +2,7 @@
 
 use super::counts::Counts;
 use super::{Failure, TimerId, World};
+use crate::journal::Keys;
 use crate::plan::Residency;
 use pith_crypto::aka::check_challenge;
 use pith_crypto::keys::{Autn, Rand};
@@ -56,7 +57,7 @@ impl Watch {
     }
 
     /// A gNB sends a NAS message to a UE on that connection.
-    pub fn downlink_nas(&mut self, ue: usize, connection: u64, keys: (u64, Option<usize>), nas: &[u8]) {
+    pub fn downlink_nas(&mut self, ue: usize, connection: u64, keys: Keys, nas: &[u8]) {
         if let Err(what) = self.counts.entry(ue).or_default().note(connection, keys, nas) {
             self.fail(format!("UE{}: {what}", ue + 1));
         }
@@ -96,8 +97,9 @@ impl World {
             let is_overtaken = what.contains("which is not in use");
             // A gNB that has seen a UE's id can have its path switched (TS 38.413 8.4.4): the UE's own gNB does not learn it.
             let is_taken = self.enemy.has_switched();
-            // The AMF to which a UE was passed on ended before the gNB knew it: the gNB says so to the former AMF.
-            let is_passed_on = self.plan.reallocates && self.crash_points.crashed.is_some();
+            // Until the AMF to which a UE was passed on sends its first message, the gNB sends its own to the former AMF, which does not have the
+            // UE any longer (TS 23.502 4.2.2.2.3, TS 38.413 10.6): RADIO LOST or inactivity meanwhile.
+            let is_passed_on = self.plan.reallocates;
             let may_be_unknown = sends_back || is_taken || is_passed_on;
             panics && (is_unknown || is_overtaken || lags) || may_be_unknown && is_unknown
         };

@@ -260,10 +260,9 @@ impl World {
         let Some(ue) = self.gnbs[gnb].connections.get(&connection).copied() else { return };
         self.record("AMF", name(ue), nas_name(&nas));
         let supi = self.ues[ue].subscriber.supi.to_string();
-        let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
-        let derives = self.plan.derives_k_amf.then_some(gnb);
+        let keys = self.journal().keys_of(&supi);
         if !self.may_have_null_security(ue) {
-            self.watch.downlink_nas(ue, connection.0.into(), (keys, derives), &nas);
+            self.watch.downlink_nas(ue, connection.0.into(), keys, &nas);
         }
         self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
