@@ -141,6 +141,15 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
                 n2::deliver(ue, env, None, vec![item], true);
             }
         }
+        (Some((Transfer::ReleaseCommand, _)), nas_pdu) if releases_resources(ue, id) => {
+            // The gNB has a command already, and would get the second one for a session that it does not have. Its answer is for the SMF now.
+            if let Some(session) = ue.session_mut(id) {
+                session.user_plane = UserPlane::Releasing;
+            }
+            if let Some(nas_pdu) = nas_pdu {
+                n2::downlink_nas_transport(ue, env, nas_pdu);
+            }
+        }
         (Some((Transfer::ReleaseCommand, transfer)), nas_pdu) if has_resources(ue, id) => {
             n2::release_sessions(ue, env, nas_pdu, vec![SessionTransfer { pdu_session_id: id, transfer }]);
             if let Some(session) = ue.session_mut(id) {
@@ -243,6 +252,12 @@ fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Ve
 /// Whether the gNB has resources of the session, or a request for them is pending.
 fn has_resources(ue: &UeContext, id: u8) -> bool {
     ue.session(id).is_some_and(PduSession::has_user_plane)
+}
+
+/// Whether the gNB was commanded to release the resources of the session, and has not answered.
+fn releases_resources(ue: &UeContext, id: u8) -> bool {
+    let user_plane = ue.session(id).map(|session| session.user_plane);
+    matches!(user_plane, Some(UserPlane::Releasing | UserPlane::Replacing))
 }
 
 /// As [`has_resources`], and the gNB is not to release them.

@@ -435,6 +435,24 @@ fn a_session_that_the_target_gnb_has_released_is_not_released_again() {
     assert_eq!(updates(&world).len(), 1, "the answer of the gNB");
 }
 
+/// The SMF's command arrives after its refusal.
+#[test]
+fn the_target_gnb_gets_one_command_to_release_a_session() {
+    let (mut world, mut phone, id) = commanded(&[5]);
+    notify(&mut world, id);
+    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
+    refuse(&mut world);
+    let _ = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
+    let before = updates(&world).len();
+    let release = transfer(5, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")));
+    assert!(world.request(release).is_ok());
+    let _: pith_ngap::DownlinkNasTransport = take!(world, OTHER_GNB, DownlinkNasTransport);
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+    (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
+    super::pdu_session::release_response(&mut world, &phone);
+    assert_eq!(updates(&world).len(), before + 1, "the answer of the gNB");
+}
+
 /// The gNB is to release the resources of such a session: it would refuse to modify them.
 #[test]
 fn a_modification_that_waited_is_not_sent_for_a_session_that_is_not_handed_over() {
