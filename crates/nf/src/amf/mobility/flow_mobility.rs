@@ -21,7 +21,7 @@ use pith_ngap::{
     SessionTransfer,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
-use pith_sbi::{Problem, ProblemMore, Reply, Response};
+use pith_sbi::{Cause as SbiCause, Problem, ProblemMore, Reply, Response};
 use std::collections::BTreeSet;
 
 /// UpdateSMContext requests to move flows are pending.
@@ -110,7 +110,10 @@ impl AwaitingFlowMobility {
                 self.failed.push(unsuccessful(open.session, NOT_MOVED));
                 return self.go_on(ue, env);
             }
-            let is_unanswered = reply.as_ref().is_err_and(|problem| problem.status == 504);
+            // An SMF that answers so was interrupted, and may have moved the flows: the gNB would keep the tunnels that its UPF no longer uses.
+            let is_interrupted = |problem: &Problem| problem.is(&SbiCause::SystemFailure);
+            let is_unanswered =
+                reply.as_ref().is_err_and(|problem| problem.status == 504 || is_interrupted(problem));
             if is_unanswered && open.repetitions < env.config.max_retransmissions {
                 self.ask(ue, env, (open.session, open.transfer), open.repetitions + 1);
             } else {

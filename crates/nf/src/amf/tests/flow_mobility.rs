@@ -134,6 +134,20 @@ fn a_report_before_a_refused_indication_is_repeated() {
     assert_eq!(update.body.n2_sm_info_type, Some(N2SmInfoType::PduResSetupRsp));
 }
 
+/// The process of the SMF was interrupted after its UPF had the new rules.
+#[test]
+fn an_indication_that_the_smf_has_lost_is_repeated() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    indicate(&mut world, &phone, &[5]);
+    world.take_ladder();
+    let lost = Problem::new(SbiCause::SystemFailure).detail("the request was lost in an internal error");
+    world.reply_to(Operation::UpdateSmContext, Err(Box::new(lost)));
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    world.reply_to(Operation::UpdateSmContext, confirmed());
+    assert_eq!(ids(&confirm(&mut world).confirmed), [5]);
+}
+
 #[test]
 fn a_second_indication_meanwhile_fails() {
     let (mut world, phone) = connected(&[5, 6]);
