@@ -724,10 +724,8 @@ pub(crate) fn repeat_deactivation(ue: &mut UeContext, env: &mut Env<'_>, id: u8)
 pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
     let session = ue.sessions.swap_remove(at);
-    if let Some(context) = &session.sm_context {
-        release_sm_context(env, context);
-    }
-    if session.user_plane != UserPlane::Deactivated {
+    end_at_smf(env, &session);
+    if session.has_user_plane() {
         n2::release_resources(ue, env, id);
     }
     if env.stores_ues && session.sm_context.is_some() {
@@ -735,30 +733,43 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     }
 }
 
-/// Ends a session that another AMF has passed on, and that this one does not take, in one request, which the SMF accepts from this AMF (TS 29.502
-/// 5.2.2.3.12).
+/// Ends a session that another AMF has passed on, and that this one does not take.
 pub(crate) fn release_passed_on(ue: &mut UeContext, env: &mut Env<'_>, session: PduSession) {
     let Some(context) = &session.sm_context else { return };
+    release_as_serving(env, context, nsmf::SmContextCause::RelDueToSliceNotAvailable);
+    if env.stores_ues {
+        ue.released_sessions.push(session);
+    }
+}
+
+/// Ends a session at an SMF that may not know that this AMF serves it: in one request, which the SMF accepts from this AMF (TS 29.502 5.2.2.3.12).
+fn release_as_serving(env: &mut Env<'_>, context: &Uri, cause: nsmf::SmContextCause) {
     let body = nsmf::SmContextUpdateData {
         serving_nf_id: Some(env.config.identity.instance_id),
         guami: Some(env.config.guami),
         release: Some(true),
-        cause: Some(nsmf::SmContextCause::RelDueToSliceNotAvailable),
+        cause: Some(cause),
         ..Default::default()
     };
     let sm_context_ref = context.id().to_owned();
     env.call_without_reply(owner(context), nsmf::UpdateSmContext { sm_context_ref, body });
-    if env.stores_ues {
-        ue.released_sessions.push(session);
+}
+
+/// Ends a session at its SMF. ReleaseSMContext would be refused if the SMF has not got the announcement of this AMF.
+fn end_at_smf(env: &mut Env<'_>, session: &PduSession) {
+    match &session.sm_context {
+        Some(context) if session.is_unannounced() => {
+            release_as_serving(env, context, nsmf::SmContextCause::RelDueToUnspecifiedReason);
+        }
+        Some(context) => release_sm_context(env, context),
+        None => {}
     }
 }
 
 /// Releases all sessions. The gNB is not asked: its connection ends too.
 fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     for session in ue.sessions.drain(..) {
-        if let Some(context) = &session.sm_context {
-            release_sm_context(env, context);
-        }
+        end_at_smf(env, &session);
     }
 }
 

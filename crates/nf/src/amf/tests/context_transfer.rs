@@ -660,6 +660,27 @@ fn a_phone_that_does_not_complete_its_registration_is_not_kept_for_long() {
     new.assert_empty();
 }
 
+/// The SMF has not got the announcement of the new AMF, so that it would refuse ReleaseSMContext from it.
+#[test]
+fn sessions_that_are_not_announced_yet_end_with_the_registration() {
+    let (mut old, mut new, mut phone) = sets();
+    new.script.insert(Operation::ThreeGppRegistration, None);
+    new.script.insert(Operation::UpdateSmContext, None);
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    let announced = new.calls.len();
+    new.take_ladder();
+    new.reply_to(Operation::ThreeGppRegistration, Err(Problem::timed_out().into()));
+    let ladder = new.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext"), "{ladder}");
+    let release = new.calls.iter().skip(announced - 1).find_map(|(_, _, request)| match request {
+        Request::UpdateSmContext(update) => Some(update.body.clone()),
+        _ => None,
+    });
+    let release = release.expect("the session ends");
+    assert_eq!((release.release, release.guami), (Some(true), Some(target_config().guami)));
+}
+
 /// A UE that registers at another AMF, which has got its context by the policy of the old one.
 fn with_derived_key() -> (World, World, Phone, Box<namf::UeContext>) {
     let (mut old, mut phone) = (World::with(AmfConfig { derives_k_amf: true, ..config() }), Phone::default());
