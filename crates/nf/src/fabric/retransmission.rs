@@ -5,7 +5,8 @@
 //! replaces the former ones.
 //!
 //! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first. The
-//! activation of a user plane is repeated once, too: its result is the same.
+//! activation of a user plane, and the request of an AMF to go on with an association of another AMF, are repeated once, too: their result is
+//! the same.
 //!
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
@@ -195,7 +196,7 @@ fn may_be_repeated(request: &Request) -> bool {
                     || body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp)
                     || body.release == Some(true))
         }
-        request => creates(request),
+        request => creates(request) || takes_policy(request),
     }
 }
 
@@ -207,12 +208,19 @@ const fn is_repeated_after_errors(request: &Request) -> bool {
 /// Requests whose answer a procedure of the UE waits for.
 fn is_awaited(request: &Request) -> bool {
     let activates = |data: &SmContextUpdateData| data.up_cnx_state == Some(UpCnxState::Activating);
-    creates(request) || matches!(request, Request::UpdateSmContext(request) if activates(&request.body))
+    creates(request)
+        || takes_policy(request)
+        || matches!(request, Request::UpdateSmContext(request) if activates(&request.body))
 }
 
 /// Requests that create a resource, and replace the one of a former request for the same subscriber or session.
 const fn creates(request: &Request) -> bool {
     matches!(request, Request::CreateSmPolicy(_) | Request::CreateAmPolicyAssociation(_))
+}
+
+/// Whether an AMF takes over an AM policy association that another AMF has left to it (TS 29.507 4.2.3.1). No other AMF deletes that.
+const fn takes_policy(request: &Request) -> bool {
+    matches!(request, Request::UpdateAmPolicyAssociation(request) if request.body.notification_uri.is_some())
 }
 
 /// The resource of a request that later requests may concern too. A reference of an SM context is unique at its SMF.
@@ -249,6 +257,7 @@ fn has_no_answer(problem: &Problem) -> bool {
 mod tests {
     use super::*;
     use crate::kit::Target;
+    use pith_sbi::npcf_ampolicycontrol::{PolicyAssociationUpdateRequest, UpdateAmPolicyAssociation};
     use pith_sbi::nsmf_pdusession::{ReleaseSmContext, UpdateSmContext};
     use pith_sbi::nudm_sdm::SdmUnsubscribe;
     use pith_sbi::nudm_uecm::SmfDeregistration;
@@ -326,6 +335,20 @@ mod tests {
         assert!(matches!(retransmissions.due_call(key), Some(DueCall::Send(Nf::Amf, ..))));
         assert_eq!(retransmissions.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
         assert!(retransmissions.kept.is_empty());
+    }
+
+    /// The AMF that had created the association has left it to this one, and does not delete it.
+    #[test]
+    fn the_take_over_of_an_am_policy_is_repeated_once() {
+        let mut body = PolicyAssociationUpdateRequest::default();
+        body.notification_uri = Some(pith_sbi::Uri::new(&root(), "/npcf-callback/1"));
+        let request = UpdateAmPolicyAssociation { pol_asso_id: "1".into(), body }.into();
+        let call = Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request };
+        let mut kept = Retransmissions::default();
+        let tag = kept.note(&call, &root());
+        let ReplyAction::RetryAfter(key, _) = kept.reply(tag, lost()) else { panic!() };
+        assert!(matches!(kept.due_call(key), Some(DueCall::Send(Nf::Amf, again, ..)) if again == tag));
+        assert_eq!(kept.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
     }
 
     /// The SMF was killed in the middle of a service request.
