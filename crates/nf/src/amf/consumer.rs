@@ -725,7 +725,7 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
     let session = ue.sessions.swap_remove(at);
     end_at_smf(env, &session);
-    if session.has_user_plane() {
+    if session.user_plane != UserPlane::Deactivated {
         n2::release_resources(ue, env, id);
     }
     if env.stores_ues && session.sm_context.is_some() {
