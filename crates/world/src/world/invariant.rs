@@ -98,10 +98,12 @@ impl World {
             // A gNB that has seen a UE's id can have its path switched (TS 38.413 8.4.4): the UE's own gNB does not learn it.
             let is_taken = self.enemy.has_switched();
             // Until the AMF to which a UE was passed on sends its first message, the gNB sends its own to the former AMF, which does not have the
-            // UE any longer (TS 23.502 4.2.2.2.3, TS 38.413 10.6): RADIO LOST or inactivity meanwhile.
+            // UE any longer, and says so (TS 23.502 4.2.2.2.3, TS 38.413 10.6). The gNB releases the UE before the message of the other AMF.
             let is_passed_on = self.plan.reallocates;
             let may_be_unknown = sends_back || is_taken || is_passed_on;
-            panics && (is_unknown || is_overtaken || lags) || may_be_unknown && is_unknown
+            panics && (is_unknown || is_overtaken || lags)
+                || may_be_unknown && is_unknown
+                || is_passed_on && is_overtaken
         };
         let is_strict = self.plan.is_faultless() && !self.enemy.is_inside();
         let strict = self.watch.strict.take().filter(|what| !is_due(what) && !self.is_repetition(what));
