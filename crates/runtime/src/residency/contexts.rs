@@ -754,9 +754,10 @@ impl ContextStore {
     /// When the next turn is due for the store.
     pub fn next_turn(&self) -> Option<Instant> {
         match self.outage {
+            // It writes and reads nothing any longer.
+            _ if self.is_fenced => None,
             // Reads that were repeated at the end of this turn: at once.
             _ if self.loads.has_results() => Some(Instant::default()),
-            Some(_) if self.is_fenced => None,
             Some(Outage { retry, attempt, .. }) => attempt.is_none().then_some(retry),
             None => self.due.filter(|_| self.has_changes),
         }

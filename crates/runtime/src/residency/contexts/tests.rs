@@ -450,6 +450,16 @@ fn soft_contexts_are_written_together_some_milliseconds_later() {
 }
 
 #[test]
+fn a_fenced_store_is_not_due_any_longer() {
+    let documents = MemoryStore::default();
+    let mut run = Run::start(&documents, WriteTime::Later);
+    run.input(1, 1, Timer::MobileReachable);
+    assert_eq!(run.store.next_turn(), Some(at(1) + SOFT_DELAY));
+    run.store.note_fenced();
+    assert_eq!(run.store.next_turn(), None, "it would be due at once, again and again");
+}
+
+#[test]
 fn with_a_full_disk_serving_goes_on_and_changes_are_written_later() {
     let documents = MemoryStore::default();
     let mut run = Run::start(&documents, WriteTime::BeforeSends);
