@@ -162,6 +162,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner().has_required_contexts()
     }
 
+    fn take_awaited(&mut self) -> bool {
+        self.inner_mut().take_awaited()
+    }
+
     fn track_contexts(&mut self, tracking: Tracking) {
         self.inner_mut().track_contexts(tracking);
     }

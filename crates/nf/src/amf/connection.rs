@@ -5,11 +5,13 @@
 //! given to another UE while a gNB may still use it.
 
 use super::config::RELEASING;
+use super::context::UeContext;
 use super::pending_table::{EntryId, PendingTable};
+use super::residency::next_count;
 use crate::kit::document::pack_struct;
 use crate::kit::{Arena, GnbHandle, Key, Tnla, TnlaBinding, shrink};
 use pith_crypto::number_order::NumberOrder;
-use pith_types::{AmfUeNgapId, BlockId, RanUeNgapId};
+use pith_types::{AmfUeNgapId, BlockId, ContextId, RanUeNgapId};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -26,6 +28,8 @@ pub(crate) struct NgConnection {
     pub(super) keeps_stream: bool,
     /// The UE that uses the connection; `None` once the UE has another connection or no context.
     pub ue: Option<Key>,
+    /// The context that used it, and the COUNT after the last one of its messages: some may not have left yet.
+    pub former_ue: Option<(ContextId, u32)>,
     /// Whether the gNB has a UE context.
     pub context: RanContext,
     /// Downlink PDUs queued until the gNB has a UE context.
@@ -57,11 +61,18 @@ impl NgConnection {
             binding,
             keeps_stream,
             ue,
+            former_ue: None,
             context,
             queued: Vec::new(),
             left: None,
             releasing: None,
         }
+    }
+
+    /// The UE no longer uses the connection.
+    pub fn detach(&mut self, ue: &UeContext) {
+        self.ue = None;
+        self.former_ue = next_count(ue).map(|next| (ue.id, next));
     }
 
     /// The gNB's end.
@@ -143,6 +154,7 @@ impl Connections {
             binding,
             keeps_stream: binding.tnla.is_none(),
             ue: None,
+            former_ue: None,
             context: RanContext::Absent,
             queued: Vec::new(),
             left: None,
@@ -163,6 +175,7 @@ impl Connections {
             binding: OF_HANDOVER,
             keeps_stream: true,
             ue: None,
+            former_ue: None,
             context: RanContext::Awaiting,
             queued: Vec::new(),
             left: None,

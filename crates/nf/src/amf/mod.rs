@@ -220,7 +220,10 @@ impl Amf {
     /// Releases what a removed context owns. `effects`: the first effect of the step that ended it.
     fn release(&mut self, now: Instant, ue: &mut UeContext, effects: usize, out: &mut Outbox) {
         self.replies_owed -= ue.replies_owed();
-        self.with_env(now, out, |env| forget(ue, env));
+        self.tracker.note_last(ue.id, residency::next_count(ue).unwrap_or(0));
+        let ues = self.ues.len();
+        let retained = forget(ue, &mut self.shared.env(now, ues, out));
+        retained.iter().for_each(|id| self.tracker.inherit(*id, ue.id));
         if let Some(released) = ue.released.take() {
             self.note_released(ue.id, (ue.supi.clone(), *released), effects, out);
         }
@@ -318,14 +321,18 @@ impl Amf {
     }
 }
 
-/// Frees everything that a UE context owns: timers, resources at other NFs, identities, connection.
-fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
+/// Frees everything that a UE context owns: timers, resources at other NFs, identities, connection. Returns the id of its retained security
+/// context, if that is stored.
+fn forget(ue: &mut UeContext, env: &mut Env<'_>) -> Option<ContextId> {
     mobility::abort(ue, env);
     ue.stop_all(env);
     delivery::fail_all(ue, env);
     consumer::release_all(ue, env);
     ue.leave_half_open(env);
-    retain_security(ue, env);
+    if let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) {
+        connection.detach(ue);
+    }
+    let retained = retain_security(ue, env);
     if let Some(identity) = ue.identity() {
         env.index.free(&identity, ue.key);
     }
@@ -337,24 +344,23 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     }
     if let Some(key) = ue.connection.take() {
         n2::release_connection(env, key, Cause::Nas(CauseNas::normal_release));
-        if let Some(connection) = env.connections.get_mut(key) {
-            connection.ue = None;
-        }
     }
+    retained
 }
 
 /// Retains the UE's native security context, unless the end of the registration forbids it (TS
-/// 33.501 6.8.1.1.1).
-fn retain_security(ue: &mut UeContext, env: &mut Env<'_>) {
-    let security = ue.security.take().filter(|_| !ue.discards_security);
-    let (Some(security), Some(supi), Some(guti)) = (security, &ue.supi, ue.guti) else { return };
+/// 33.501 6.8.1.1.1). Returns the id of its document, if contexts are stored.
+fn retain_security(ue: &mut UeContext, env: &mut Env<'_>) -> Option<ContextId> {
+    let security = ue.security.take().filter(|_| !ue.discards_security)?;
+    let (supi, guti) = (ue.supi.as_ref()?, ue.guti?);
     if env.index.find_supi(supi) != Some(ue.key) {
-        return;
+        return None;
     }
     let known = KnownUe { supi: supi.clone(), pei: ue.pei.take(), guti, security };
     // Of the block of the 5G-TMSI: both pass to another shard together.
     let id = env.stores_ues.then(|| env.ids.allocate_in(guti.tmsi.block(), UNPLACED));
     env.index.retained.keep(known, id, env.now, env.config.retention);
+    id
 }
 
 impl NetworkFunction for Amf {

@@ -90,6 +90,7 @@ impl PassedConnection {
             binding,
             keeps_stream: _,
             ue: _,
+            former_ue: _,
             context,
             queued,
             releasing: _,
@@ -247,7 +248,8 @@ impl Amf {
         for ue in retained {
             if let Some(id) = self.shared.index.retained.take_passed(ue, now, self.shared.config.retention) {
                 self.shared.ids.claim(id, UNPLACED);
-                self.tracker.note_passed(id, Some(0));
+                let below = self.retained_counts_below(id);
+                self.tracker.note_passed(id, Some(below));
             }
         }
         self.note_retained();
@@ -331,6 +333,7 @@ impl Amf {
             binding,
             keeps_stream: binding.tnla.is_none(),
             ue,
+            former_ue: None,
             context,
             queued,
             releasing: None,

@@ -102,9 +102,9 @@ impl Amf {
         if std::mem::take(&mut ue.must_store_at_once) {
             self.tracker.require(ue.id, procedure);
         }
-        let Some(below) = self.tracker.counts_below(ue.id) else { return };
+        let Some(below) = self.tracker.reserved_below(ue.id) else { return };
         if next_count(ue).is_some_and(|next| next > below) {
-            self.tracker.require(ue.id, procedure);
+            self.tracker.await_stored(ue.id, procedure);
         }
     }
 
@@ -182,7 +182,7 @@ impl Amf {
                     None => match self.pack_retained(id) {
                         Some((ue, document)) => {
                             sink.write(stored, Some(&ue), &document);
-                            self.tracker.note_stored(id, 0);
+                            self.tracker.note_stored(id, self.retained_counts_below(id));
                         }
                         None if self.tracker.note_deleted(id) => sink.delete(stored),
                         None => {}
@@ -193,19 +193,26 @@ impl Amf {
         self.in_step = None;
     }
 
-    /// Whether a message for a gNB contains a NAS message with a COUNT that no document reserves: the store has not taken the context since
-    /// it was read.
+    /// While the store fails: whether a message for a gNB contains a NAS message with a COUNT that no document reserves. The context may have
+    /// ended with the message.
     pub(super) fn has_unreserved_count(&self, message: &N2Effect) -> bool {
         let N2Effect::Send { pdu, .. } = message else { return false };
         if !self.tracker.is_failing() {
             return false;
         }
-        let Some(connection) = nas_recipient(pdu).and_then(|id| self.shared.connections.find(id)) else {
-            return false;
-        };
-        let ue = self.shared.connections.get(connection).and_then(|connection| connection.ue);
-        let ue = ue.and_then(|key| self.ues.view(key));
-        ue.is_some_and(|ue| self.tracker.is_unreserved(ue.id, next_count(&ue).unwrap_or(0)))
+        let connections = &self.shared.connections;
+        let key = nas_recipient(pdu).and_then(|id| connections.find(id));
+        let Some(connection) = key.and_then(|key| connections.get(key)) else { return false };
+        let ue = connection.ue.and_then(|key| self.ues.view(key));
+        let used = ue.and_then(|ue| Some((ue.id, next_count(&ue)?))).or(connection.former_ue);
+        used.is_some_and(|(id, next)| self.tracker.is_unreserved(id, next))
+    }
+
+    /// The lowest COUNT that the document of a retained security context does not reserve.
+    pub(super) fn retained_counts_below(&self, id: ContextId) -> u32 {
+        let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
+        let next = self.shared.index.retained.next_count(id);
+        next.map_or(0, |next| next.value() + reserved)
     }
 
     /// Takes a UE's context back under its id.
@@ -305,7 +312,7 @@ impl Amf {
         let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
         skip_reserved_counts(&mut ue, is_stale, reserved);
         self.shared.ids.claim(id, UNPLACED);
-        self.tracker.note_stored(id, 0);
+        self.tracker.note_read(id, next_count(&ue).unwrap_or(0));
         let until = WallClock::of_epoch(self.shared.config.identity.epoch_unix_ms).instant(until);
         let index = &mut self.shared.index;
         match (ue.supi, ue.guti, ue.security) {
@@ -561,7 +568,7 @@ fn nas_recipient(pdu: &[u8]) -> Option<AmfUeNgapId> {
 }
 
 /// The COUNT of the next downlink message.
-fn next_count(ue: &UeContext) -> Option<u32> {
+pub(super) fn next_count(ue: &UeContext) -> Option<u32> {
     ue.security.as_ref()?.nas.next_to_send().map(|count| count.value())
 }
 

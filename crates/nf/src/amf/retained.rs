@@ -123,6 +123,11 @@ impl Retained {
         Some((KnownUe { supi, pei, guti, security: entry.security() }, entry.until))
     }
 
+    /// The COUNT of the next downlink message of the UE whose document has that id.
+    pub fn next_count(&self, id: ContextId) -> Option<NasCount> {
+        self.by_tmsi.get(self.by_id.get(&id)?)?.next_to_send
+    }
+
     /// Number of entries with a document.
     pub fn stored(&self) -> usize {
         self.by_id.len()
@@ -224,15 +229,20 @@ impl Retained {
         }
     }
 
-    /// Removes and returns the UE with that 5G-TMSI, and the decoded message, if its security
-    /// context verifies the message.
-    pub fn take(&mut self, tmsi: FiveGTmsi, pdu: &[u8], now: Instant) -> Option<(KnownUe, Unprotected)> {
+    /// Removes and returns the UE with that 5G-TMSI, the id of its document, and the decoded message, if its security context verifies the
+    /// message.
+    pub fn take(
+        &mut self,
+        tmsi: FiveGTmsi,
+        pdu: &[u8],
+        now: Instant,
+    ) -> Option<(KnownUe, Option<ContextId>, Unprotected)> {
         let entry = self.by_tmsi.get(&tmsi).filter(|entry| entry.until > now)?;
         let mut security = entry.security();
         let message = security.nas.unprotect(pdu).ok()?;
         let entry = self.remove(tmsi)?;
-        let Entry { supi, pei, guti, .. } = *entry;
-        Some((KnownUe { supi, pei, guti, security }, message))
+        let Entry { id, supi, pei, guti, .. } = *entry;
+        Some((KnownUe { supi, pei, guti, security }, id, message))
     }
 
     /// Whether the 5G-TMSI belongs to a retained UE.

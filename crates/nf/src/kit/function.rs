@@ -64,6 +64,11 @@ pub trait NetworkFunction: Send {
         self.tracker().is_some_and(Tracker::has_required)
     }
 
+    /// As [`Tracker::take_awaited`].
+    fn take_awaited(&mut self) -> bool {
+        self.tracker_mut().is_some_and(Tracker::take_awaited)
+    }
+
     /// From now on the NF records which of its contexts change.
     fn track_contexts(&mut self, tracking: Tracking) {
         if let Some(tracker) = self.tracker_mut() {

@@ -13,7 +13,7 @@ use super::document::Document;
 use super::{Nf, ProcedureName};
 use foldhash::fast::FixedState;
 use pith_types::{BlockId, ContextId, Supi};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The stable name of a stored context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -87,6 +87,11 @@ pub struct Tracker {
     unconfirmed: BTreeSet<ContextId>,
     /// Contexts that are stored also in a transaction ([`Tracker::require_in_transaction`]).
     in_transaction: BTreeSet<ContextId>,
+    /// Contexts whose keys are those of another document, or whose document is about to be deleted, with the lowest COUNT that this document
+    /// does not reserve. It is not known yet whether a write or a deletion has succeeded: else the next process has that document.
+    inherited: BTreeMap<ContextId, u32>,
+    /// A COUNT was used that no document reserves: since the last [`Tracker::take_awaited`].
+    is_awaited: bool,
 }
 
 /// A context that changed, and the procedure that changed it.
@@ -182,6 +187,17 @@ impl Tracker {
         self.in_transaction.contains(&id)
     }
 
+    /// Records that a context must be stored, and that no message of the turn leaves before: one has a COUNT that no document reserves.
+    pub fn await_stored(&mut self, id: ContextId, procedure: Option<ProcedureName>) {
+        self.is_awaited |= self.tracking.is_some();
+        self.require(id, procedure);
+    }
+
+    /// Whether messages wait until the contexts that must be stored are written, also if others leave before ([`Tracking::is_late`]).
+    pub const fn take_awaited(&mut self) -> bool {
+        std::mem::replace(&mut self.is_awaited, false)
+    }
+
     /// Whether contexts must be stored at the end of the turn.
     pub const fn has_required(&self) -> bool {
         !self.required.is_empty()
@@ -207,15 +223,41 @@ impl Tracker {
         changes
     }
 
+    /// A context has got the keys of another one, whose document is deleted in this turn.
+    pub fn inherit(&mut self, id: ContextId, from: ContextId) {
+        if let Some(below) = self.certain_below(from) {
+            self.inherited.insert(id, below);
+        }
+    }
+
+    /// A context ends, whose next COUNT would be this one.
+    pub fn note_last(&mut self, id: ContextId, next: u32) {
+        if let Some(below) = self.certain_below(id).filter(|below| next > *below) {
+            self.inherited.insert(id, below);
+            self.is_awaited = true;
+        }
+    }
+
+    /// The lowest COUNT that a document of a context's keys does not reserve, as far as that is certain.
+    fn certain_below(&self, id: ContextId) -> Option<u32> {
+        let of_stored = |it: &Reserved| match it {
+            it if it.is_read => it.former,
+            it if self.is_failing => it.former.min(it.last),
+            it => it.last,
+        };
+        self.inherited.get(&id).copied().or_else(|| self.stored.get(&id).map(of_stored))
+    }
+
     /// Records that a context has a document, which reserves the COUNTs below this one.
     pub fn note_stored(&mut self, id: ContextId, counts_below: u32) {
         self.in_transaction.remove(&id);
-        // If the first write fails, the context has no document, and a restart loses its keys.
+        // If the first write fails, the context has no document, and a restart loses its keys, unless another document has them.
+        let inherited = if self.stored.contains_key(&id) { None } else { self.inherited.remove(&id) };
         let first = Reserved {
             last: counts_below,
-            former: counts_below,
+            former: inherited.unwrap_or(counts_below),
             procedure: ProcedureName::Other,
-            is_read: false,
+            is_read: inherited.is_some(),
             is_at_rest: false,
         };
         let reserved = self.stored.entry(id).or_insert(first);
@@ -249,6 +291,7 @@ impl Tracker {
 
     /// All writes so far have succeeded.
     pub fn note_written(&mut self) {
+        self.inherited.clear();
         for id in std::mem::take(&mut self.unconfirmed) {
             if let Some(reserved) = self.stored.get_mut(&id) {
                 (reserved.former, reserved.is_read) = (reserved.last, false);
@@ -256,16 +299,22 @@ impl Tracker {
         }
     }
 
-    /// While writes fail: whether the COUNTs below this one are in part reserved by no document, because the context was not written since
-    /// it was read. The next process that reads it would use them, too.
+    /// While writes fail: whether the COUNTs below this one are in part reserved by no document. The next process that reads the document
+    /// would use them, too.
     pub fn is_unreserved(&self, id: ContextId, next: u32) -> bool {
-        self.is_failing && self.stored.get(&id).is_some_and(|it| it.is_read && next > it.former)
+        let former = || self.stored.get(&id).map(|it| it.former);
+        self.is_failing && self.inherited.get(&id).copied().or_else(former).is_some_and(|below| next > below)
     }
 
     /// Records that a context no longer has a document; returns whether it had one.
     pub fn note_deleted(&mut self, id: ContextId) -> bool {
         self.in_transaction.remove(&id);
         self.stored.remove(&id).is_some()
+    }
+
+    /// The lowest COUNT that no document of a context's keys reserves; `None` without one.
+    pub fn reserved_below(&self, id: ContextId) -> Option<u32> {
+        self.counts_below(id).or_else(|| self.inherited.get(&id).copied())
     }
 
     /// The lowest COUNT that the document of a context does not reserve; `None` without a document.
@@ -276,8 +325,12 @@ impl Tracker {
     /// While writes fail: the lowest COUNT that no document of a context reserves, so that it must not be used. `None` while writes
     /// succeed, and for a context without a document.
     pub fn counts_end(&self, id: ContextId) -> Option<u32> {
-        let reserved = self.stored.get(&id).filter(|_| self.is_failing)?;
-        Some(reserved.last.min(reserved.former).saturating_sub(COUNTS_IN_FLIGHT))
+        if !self.is_failing {
+            return None;
+        }
+        let stored = self.stored.get(&id).map(|reserved| reserved.last.min(reserved.former));
+        let below = stored.or_else(|| self.inherited.get(&id).copied())?;
+        Some(below.saturating_sub(COUNTS_IN_FLIGHT))
     }
 
     /// Whether writes fail from now on.
@@ -316,6 +369,7 @@ impl Tracker {
         self.required.retain(|(id, _)| id.block != block);
         self.stored.retain(|id, _| id.block != block);
         self.in_transaction.retain(|id| id.block != block);
+        self.inherited.retain(|id, _| id.block != block);
     }
 
     /// A context came from another shard; `stored` is what that one's document reserves, if there is one. It is stored before the next
@@ -396,6 +450,29 @@ mod tests {
         tracker.note_stored(id(2), 40);
         tracker.note_failing(true);
         assert_eq!((tracker.is_unreserved(id(2), 30), tracker.counts_end(id(2))), (false, Some(33)));
+    }
+
+    #[test]
+    fn the_keys_of_another_document_reserve_what_that_one_does() {
+        let mut tracker = Tracker::default();
+        tracker.start(Tracking { reserved_counts: 16, ..Tracking::default() });
+        tracker.note_read(id(1), 20);
+        tracker.note_last(id(1), 21);
+        tracker.inherit(id(2), id(1));
+        assert!(tracker.note_deleted(id(1)));
+        tracker.note_stored(id(2), 37);
+        tracker.note_failing(true);
+        let unreserved = [(1, 21), (2, 21), (2, 20)].map(|(of, next)| tracker.is_unreserved(id(of), next));
+        assert_eq!((unreserved, tracker.counts_end(id(2))), ([true, true, false], Some(16)));
+        tracker.note_failing(false);
+        tracker.note_failing(true);
+        assert_eq!((tracker.is_unreserved(id(2), 30), tracker.counts_end(id(2))), (false, Some(33)));
+        tracker.note_read(id(3), 20);
+        tracker.inherit(id(4), id(3));
+        assert_eq!(tracker.counts_end(id(4)), Some(16), "not stored yet");
+        tracker.note_failing(false);
+        tracker.note_failing(true);
+        assert_eq!(tracker.counts_end(id(4)), None, "no document has its keys");
     }
 
     #[test]

@@ -480,9 +480,10 @@ impl ContextStore {
     }
 
     /// Writes what must be written now, and adds documents to the turn's effects (`embedded`). Returns the number of the write that must be durable before the turn's sends leave
-    /// ([`ContextStore::durable`]): with `soft`, and while the engine fails, none.
+    /// ([`ContextStore::durable`]): with `soft`, none, unless a message has a NAS COUNT that no document reserves; while the engine fails, none.
     pub fn end_turn(&mut self, now: Instant, shard: &mut Shard, effects: &mut [ShardEffect]) -> Sequence {
         self.take_late_results(now, shard);
+        let is_awaited = shard.take_awaited();
         if self.has_changes && self.may_write(now) {
             self.write_scope(now, shard);
         }
@@ -501,8 +502,15 @@ impl ContextStore {
             self.health.note_intervals(self.slot, intervals);
         }
         match self.mode.time {
-            WriteTime::BeforeSends if self.outage.is_none() => self.last,
-            _ => Sequence(0),
+            _ if self.outage.is_some() => Sequence(0),
+            WriteTime::BeforeSends => self.last,
+            WriteTime::Later => {
+                if is_awaited {
+                    self.last
+                } else {
+                    Sequence(0)
+                }
+            }
         }
     }
 

@@ -552,7 +552,7 @@ impl AwaitingHandoverNotify {
         if let Some(source) = source {
             n2::release_connection(env, source, SUCCESSFUL);
             if let Some(connection) = env.connections.get_mut(source) {
-                connection.ue = None;
+                connection.detach(ue);
             }
         }
         let arrival = ue.arrival.take();

@@ -29,7 +29,7 @@ use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_nas::ie::MobileIdentity;
 use pith_nas::{GmmMessage, Kind};
 use pith_ngap::{Cause, CauseMisc, CauseRadioNetwork, InitialUeMessage};
-use pith_types::{FiveGGuti, FiveGSTmsi, FiveGTmsi, RanUeNgapId};
+use pith_types::{ContextId, FiveGGuti, FiveGSTmsi, FiveGTmsi, RanUeNgapId};
 use std::net::IpAddr;
 
 /// Parameters of the INITIAL UE MESSAGE that opened a connection.
@@ -47,8 +47,8 @@ pack_struct!(Initial { wants_context, nas_pdu });
 enum Owner {
     /// A known UE, whose security context verified the message.
     Known(Key, Result<Uplink, Refusal>),
-    /// A deregistered UE, whose retained security context verified the message.
-    Former(Box<KnownUe>, Result<Uplink, Refusal>),
+    /// A deregistered UE, whose retained security context, which has that document, verified the message.
+    Former(Box<KnownUe>, Option<ContextId>, Result<Uplink, Refusal>),
     /// A registered UE with an outdated security context, which recognises its SERVICE REQUEST.
     Outdated(Key),
     /// None yet.
@@ -73,7 +73,7 @@ impl Amf {
         let kept = reallocation.as_ref().map_or(0, |it| it.initial.len());
         let (key, uplink) = match self.owner(now, &message) {
             Owner::Known(key, uplink) => (Some(key), Some(uplink)),
-            Owner::Former(known, uplink) => (self.restore(now, *known), Some(uplink)),
+            Owner::Former(known, id, uplink) => (self.restore(now, *known, id), Some(uplink)),
             Owner::Outdated(key) => (Some(key), None),
             Owner::Unknown(uplink) => {
                 (self.half_open(now, from, kept + octets_kept(message.nas_pdu.len())), Some(uplink))
@@ -119,14 +119,15 @@ impl Amf {
     }
 
     /// Creates a context for a deregistered UE from its retained data.
-    fn restore(&mut self, now: Instant, known: KnownUe) -> Option<Key> {
+    fn restore(&mut self, now: Instant, known: KnownUe, document: Option<ContextId>) -> Option<Key> {
         let KnownUe { supi, pei, guti, security } = known;
         let since = self.shared.config.identity.date_time(now);
         let (ids, index) = (&mut self.shared.ids, &mut self.shared.index);
-        let after = &mut self.shared.after;
+        let (after, tracker) = (&mut self.shared.after, &mut self.tracker);
         self.ues.insert_with(|key| {
             // In the block of its 5G-TMSI, so that both have one owner.
             let id = ids.allocate_in(guti.tmsi.block(), key);
+            document.iter().for_each(|document| tracker.inherit(id, *document));
             let mut ue = Box::new(UeContext::new((key, id), since));
             index.claim_tmsi(guti.tmsi, key);
             if let Some(old) = index.claim_supi(&supi, key) {
@@ -191,14 +192,14 @@ impl Amf {
         };
         // The end of its document can't be stored: the next process would use the same COUNTs.
         let retained = claimed.filter(|_| !self.shared.refuses_new);
-        if let Some((known, checked)) =
+        if let Some((known, id, checked)) =
             retained.and_then(|tmsi| self.shared.index.retained.take(tmsi, pdu, now))
         {
             let uplink = match uplink {
                 Ok(uplink) => Ok(Uplink { verified: Some(checked.count), ..uplink }),
                 Err(_) => n1::of_plain(&checked),
             };
-            return Owner::Former(Box::new(known), uplink);
+            return Owner::Former(Box::new(known), id, uplink);
         }
         let candidate = claimed.and_then(|tmsi| self.shared.index.find_tmsi(tmsi));
         let ue = candidate.and_then(|key| self.ues.get_mut(key));
@@ -268,7 +269,7 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
         let cause = Cause::RadioNetwork(CauseRadioNetwork::release_due_to_cn_detected_mobility);
         release_connection(env, old, cause);
         if let Some(old) = env.connections.get_mut(old) {
-            old.ue = None;
+            old.detach(ue);
         }
     }
     if let Some(connection) = env.connections.get_mut(key) {

@@ -5,14 +5,16 @@ use super::outdated;
 use super::paging::{comes, data};
 use super::world::{Phone, World, config, establishment, supi, transfer};
 use crate::amf::{Amf, AmfConfig};
-use crate::kit::{Deregister, NetworkFunction, Rng, StoreScope, Timer, Tracking};
+use crate::kit::{Deregister, N2Effect, NetworkFunction, Rng, StoreScope, Timer, Tracking};
 use crate::testing::Stored;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::ConfigurationUpdateComplete;
 use pith_nas::ie::{MobileIdentity, RegistrationKind, ServiceType};
+use pith_ngap::Message;
 use pith_sbi::Operation;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_types::ContextId;
+use std::collections::BTreeSet;
 
 fn tracked(reserved: u32) -> World {
     let mut world = World::new();
@@ -47,6 +49,15 @@ fn registered_in(mut world: World) -> (World, Phone, Stored) {
     stored.store(&mut world.amf, StoreScope::Changed);
     world.take_ladder();
     (world, phone, stored)
+}
+
+/// As [`restart`], with an AMF that keeps no connection.
+fn restart_without_retention(world: &mut World, stored: &Stored) {
+    let mut amf = Amf::new(AmfConfig { retains_ues: false, ..config() }, Rng::from_number(2));
+    amf.reload_contexts();
+    amf.track_contexts(Tracking { reserved_counts: 16, ..Tracking::default() });
+    stored.restore(world.now, &mut amf, false);
+    world.replace_amf(amf);
 }
 
 pub(super) fn request_service(world: &mut World, phone: &mut Phone) -> GmmMessage {
@@ -169,6 +180,63 @@ fn no_count_of_a_deregistered_phone_is_used_while_nothing_is_stored() {
     world.amf.accept_new_contexts(true);
     comes_back(&mut world, &mut phone);
     phone.accepted(&mut world);
+}
+
+/// The store fails at the end of the turn: whether the NAS messages of the turn are withheld.
+fn are_withheld(world: &mut World, mut stored: Stored) -> Vec<bool> {
+    let mut ids: BTreeSet<ContextId> = stored.documents.keys().copied().collect();
+    stored.store(&mut world.amf, StoreScope::Changed);
+    ids.extend(stored.documents.keys());
+    ids.into_iter().for_each(|id| world.amf.store_failed(id));
+    world.amf.accept_new_contexts(false);
+    let messages = std::mem::take(&mut world.downlinks).into_iter();
+    let nas = messages.filter(|(_, message)| !matches!(message, Message::UeContextReleaseCommand(_)));
+    nas.map(|(gnb, message)| {
+        let pdu = message.encode().unwrap().into();
+        world.amf.withholds(&N2Effect::Send { gnb, binding: world.arrival, pdu })
+    })
+    .collect()
+}
+
+/// The instances of a set may restore a UE from the same document, one after the other.
+#[test]
+fn no_message_of_a_context_that_ends_has_a_count_that_no_document_reserves() {
+    for is_answered in [true, false] {
+        let (mut world, mut phone, stored) = registered_without_retention(16);
+        restart_without_retention(&mut world, &stored);
+        if !is_answered {
+            world.script.insert(Operation::DeleteAmPolicyAssociation, None);
+        }
+        world.connect_gnbs();
+        let request = phone.deregistration_request(false);
+        let nas = phone.initial_nas(request);
+        phone.connect(&mut world, nas);
+        assert_eq!(are_withheld(&mut world, stored), [true], "DEREGISTRATION ACCEPT");
+    }
+}
+
+#[test]
+fn no_message_of_a_phone_that_returns_has_a_count_that_no_document_reserves() {
+    let (mut world, mut phone, stored) = deregistered();
+    restart(&mut world, &stored, (1, 16), false);
+    world.connect_gnbs();
+    comes_back(&mut world, &mut phone);
+    assert_eq!(
+        are_withheld(&mut world, stored),
+        [true],
+        "the document of its security context is not deleted"
+    );
+}
+
+#[test]
+fn counts_that_a_document_reserves_are_used_while_nothing_is_stored() {
+    let (mut world, mut phone, stored) = registered(16);
+    let request = phone.deregistration_request(false);
+    phone.send(&mut world, request);
+    assert_eq!(are_withheld(&mut world, stored), [false]);
+    let (mut world, mut phone, stored) = deregistered();
+    comes_back(&mut world, &mut phone);
+    assert_eq!(are_withheld(&mut world, stored), [false]);
 }
 
 #[test]

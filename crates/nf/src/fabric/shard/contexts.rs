@@ -40,6 +40,12 @@ impl Shard {
         self.tracked.iter().any(|at| self.functions[*at].1.has_required_contexts())
     }
 
+    /// Whether no message of this turn may leave before the contexts that must be stored are written: one has a NAS COUNT that no document
+    /// reserves.
+    pub fn take_awaited(&mut self) -> bool {
+        self.tracked.iter().fold(false, |any, at| self.functions[*at].1.take_awaited() || any)
+    }
+
     /// The store did not take a change of this context.
     pub fn store_failed(&mut self, key: StoredKey) {
         if self.agent.owners().owner(key.id.block) != self.agent.owner() {

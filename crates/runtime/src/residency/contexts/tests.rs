@@ -38,7 +38,8 @@ fn ue_of(id: ContextId) -> Option<Supi> {
     (!WITHOUT_SUPI.contains(&id.number)).then(|| Supi::from_imsi(&imsi).unwrap())
 }
 
-/// Contexts by their ids as numbers. A timer changes the context of its owner; `LostSessions` ends it, and `Expiry` must be stored at once.
+/// Contexts by their ids as numbers. A timer changes the context of its owner; `LostSessions` ends it, and `Expiry` must be stored at once, and `T3560`
+/// before the messages of its turn leave.
 #[derive(Default)]
 struct Numbers {
     values: Arc<Mutex<BTreeMap<u64, u64>>>,
@@ -66,6 +67,9 @@ impl NetworkFunction for Numbers {
         self.tracker.note_change(id, Some(ProcedureName::Registration));
         if timer == Timer::Expiry {
             self.tracker.require(id, None);
+        }
+        if timer == Timer::T3560 {
+            self.tracker.await_stored(id, None);
         }
     }
 
@@ -457,6 +461,24 @@ fn a_fenced_store_is_not_due_any_longer() {
     assert_eq!(run.store.next_turn(), Some(at(1) + SOFT_DELAY));
     run.store.note_fenced();
     assert_eq!(run.store.next_turn(), None, "it would be due at once, again and again");
+}
+
+#[test]
+fn also_with_soft_messages_wait_for_a_context_whose_counts_no_document_reserves() {
+    let documents = MemoryStore::default();
+    let mut run = Run::start_with(&documents, WriteTime::Later, Some(Arc::default()));
+    let mut written = |owner: u64, timer: Timer| {
+        let input = ShardInput::Timer { nf: Nf::Amf, key: TimerKey { owner, timer } };
+        run.shard.handle(at(1), input, &mut Vec::new());
+        run.store.note_input();
+        run.store.end_turn(at(1), &mut run.shard, &mut [])
+    };
+    assert_eq!(written(1, Timer::MobileReachable), Sequence(0));
+    assert_eq!(written(2, Timer::Expiry), Sequence(0));
+    let awaited = written(3, Timer::T3560);
+    assert!(awaited > Sequence(0));
+    assert_eq!(written(1, Timer::MobileReachable), Sequence(0), "only that turn");
+    assert_eq!(stored(&documents), [2, 3]);
 }
 
 #[test]
