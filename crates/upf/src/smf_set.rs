@@ -5,6 +5,7 @@
 //!  SMF 1  Association Setup Request      MPAS, SMF Set ID ─▶     SMF 2  the same set ─▶
 //!         Session Establishment Request  ─▶                      a session of the set
 //!  SMF 2  Session Modification Request   Node ID, CP F-SEID ─▶   from now on SMF 2 controls it
+//!         or Session Deletion Request    Node ID ─▶
 //!  SMF 1  does not answer a report:                              the report to SMF 2, with the former CP F-SEID
 //!  SMF 2  Session Report Response        CP F-SEID ─▶            from now on SMF 2 controls it
 //! ```
@@ -42,9 +43,13 @@ impl Upf {
         session: &Session,
         request: &SessionModificationRequest,
     ) -> bool {
-        let Some(node) = request.node_id.as_ref().filter(|_| request.cp_f_seid.is_some()) else {
-            return false;
-        };
+        request.cp_f_seid.is_some() && self.is_of_its_set(peer, session, request.node_id.as_ref())
+    }
+
+    /// Whether a request comes from the SMF of that Node ID, which is in the session's set: it takes the session over, or deletes it before
+    /// it has.
+    pub(crate) fn is_of_its_set(&self, peer: SocketAddr, session: &Session, node: Option<&NodeId>) -> bool {
+        let Some(node) = node else { return false };
         self.owns_node_id(peer, node) && session.set.is_some() && self.set_of(node) == session.set.as_ref()
     }
 

@@ -40,6 +40,8 @@ pub(super) struct Env<'a> {
     pub upfs: &'a mut Upfs,
     /// Sessions are stored.
     pub stores_sessions: bool,
+    /// The session was read from its document, and its UPFs have not confirmed it: another SMF of the set may have controlled it until now.
+    pub takes_over: bool,
     pub out: &'a mut Outbox,
 }
 
@@ -55,8 +57,14 @@ impl Shared {
             pools: &mut self.pools,
             upfs: &mut self.upfs,
             stores_sessions: self.stores_sessions,
+            takes_over: false,
             out,
         }
+    }
+
+    /// As [`Shared::env`], for what documents say that a former run, or another SMF of the set, had at UPFs.
+    pub(super) fn env_of_former<'a>(&'a mut self, now: Instant, out: &'a mut Outbox) -> Env<'a> {
+        Env { takes_over: true, ..self.env(now, out) }
     }
 }
 
@@ -71,7 +79,7 @@ impl Env<'_> {
         self.out.n4(N4Effect::Request { tag: IGNORED_REPLY, upf, seid, message });
     }
 
-    /// Deletes a session at a UPF. One of a former run is deleted when its UPF is associated, if that has retained it. A UPF that has restarted has
+    /// Deletes a session at a UPF. One of a former run is deleted when its UPF is associated, if that may have it. A UPF that has restarted has
     /// lost it: another session may have its SEID. One without a SEID was not established yet.
     pub(super) fn delete_at_upf(&mut self, at: UpfSession) {
         let is_of_former_run = Upfs::is_expected(at.upf);
@@ -80,10 +88,25 @@ impl Env<'_> {
         }
         match self.upfs.resolve(at.upf) {
             None if is_of_former_run => self.upfs.deletions.push(at),
-            Some(upf) if is_of_former_run && !self.upfs.has_retained(upf) => {}
+            Some(upf) if is_of_former_run && !self.upfs.may_have_sessions(upf) => {}
             _ if self.upfs.has_restarted(at.upf) => {}
-            upf => self.notify_upf(upf.unwrap_or(at.upf), at.seid, n4::deletion()),
+            upf => {
+                let upf = upf.unwrap_or(at.upf);
+                let info = self.upfs.info(upf).filter(|info| self.takes_over && info.shares_sessions);
+                let message = info.map_or_else(n4::deletion, |info| n4::deletion_by(info.local_address));
+                self.notify_upf(upf, at.seid, message);
+            }
         }
+    }
+
+    /// As [`Env::delete_at_upf`], if the session was read from its document and the UPF may still have it as another SMF's. Returns whether.
+    pub(super) fn delete_taken_over(&mut self, at: UpfSession) -> bool {
+        let upf = self.upfs.resolve(at.upf).unwrap_or(at.upf);
+        let may_have = self.takes_over && self.upfs.info(upf).is_some_and(|info| info.shares_sessions);
+        if may_have {
+            self.delete_at_upf(at);
+        }
+        may_have
     }
 
     /// The reference of a session in URIs.

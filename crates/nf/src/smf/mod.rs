@@ -158,7 +158,8 @@ impl Smf {
         let (owed, effects) = (session.replies_owed(), out.effects().len());
         let before = session.state().procedure();
         self.in_step = Some(session.id);
-        session.step(&mut self.shared.env(now, out), step);
+        let takes_over = self.unconfirmed.is_of_former(key);
+        session.step(&mut Env { takes_over, ..self.shared.env(now, out) }, step);
         self.in_step = None;
         self.replies_owed = self.replies_owed + session.replies_owed() - owed;
         let is_unconfirmed = is_unconfirmed(session.state());

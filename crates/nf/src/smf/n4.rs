@@ -563,3 +563,9 @@ pub(super) fn modified(result: Result<Message, N4Error>) -> Result<(), String> {
 pub(super) fn deletion() -> Message {
     Message::SessionDeletionRequest(SessionDeletionRequest::new())
 }
+
+/// Deletes a session that another SMF of the set may have controlled until now (TS 29.244 5.22.3, table 7.5.6-1).
+pub(super) fn deletion_by(local: IpAddr) -> Message {
+    let node_id = Some(NodeId::from(local));
+    Message::SessionDeletionRequest(SessionDeletionRequest { node_id, ..SessionDeletionRequest::new() })
+}

@@ -177,7 +177,7 @@ impl Smf {
         }
         self.delete_leaving(now, out);
         for at in std::mem::take(&mut self.restored.left) {
-            self.shared.env(now, out).delete_at_upf(at);
+            self.shared.env_of_former(now, out).delete_at_upf(at);
         }
         let is_foreign = |address: &UeAddress| address.iter().any(|it| foreign.contains(&it));
         let has_no_place = |key: Key, address: &UeAddress| is_foreign(address) || misplaced.contains(&key);
@@ -260,10 +260,10 @@ impl Smf {
     /// Requests UPFs to delete the sessions that a former run had ended. A UPF that has retained none has none of them.
     pub(super) fn delete_leaving(&mut self, now: Instant, out: &mut Outbox) {
         let deletions = std::mem::take(&mut self.shared.upfs.deletions);
-        let env = &mut self.shared.env(now, out);
+        let env = &mut self.shared.env_of_former(now, out);
         for at in deletions {
             match env.upfs.resolve(at.upf) {
-                Some(upf) if env.upfs.has_retained(upf) => env.delete_at_upf(UpfSession { upf, ..at }),
+                Some(upf) if env.upfs.may_have_sessions(upf) => env.delete_at_upf(UpfSession { upf, ..at }),
                 Some(_) => {}
                 None => env.upfs.deletions.push(at),
             }

@@ -15,6 +15,8 @@ type Upfs = [Option<UpfHandle>; 2];
 #[derive(Debug, Default)]
 pub(super) struct Unconfirmed {
     sessions: BTreeMap<Key, Upfs>,
+    /// Sessions that were read and are to end: until their next step.
+    ending: BTreeSet<Key>,
     /// Their number at each UPF.
     at: BTreeMap<UpfHandle, usize>,
     /// All documents of the shard are read.
@@ -26,7 +28,10 @@ pub(super) struct Unconfirmed {
 impl Unconfirmed {
     /// Records a session that was read, in that state.
     pub(super) fn insert(&mut self, key: Key, state: &State) {
-        let Some(user_plane) = state.user_plane().filter(|_| is_unconfirmed(state)) else { return };
+        let Some(user_plane) = state.user_plane().filter(|_| is_unconfirmed(state)) else {
+            self.ending.insert(key);
+            return;
+        };
         let upfs = [Some(user_plane.anchor.upf), user_plane.front.as_ref().map(|front| front.session.upf)];
         if self.sessions.insert(key, upfs).is_none() {
             upfs.into_iter().flatten().for_each(|upf| *self.at.entry(upf).or_default() += 1);
@@ -38,8 +43,14 @@ impl Unconfirmed {
         self.sessions.contains_key(&key)
     }
 
+    /// Whether the session was read, and another SMF of the set may have controlled it until now.
+    pub(super) fn is_of_former(&self, key: Key) -> bool {
+        self.has(key) || self.ending.contains(&key)
+    }
+
     /// The session is confirmed, or over. Returns whether it was the last one at a UPF.
     fn remove(&mut self, key: Key) -> bool {
+        self.ending.remove(&key);
         let Some(upfs) = self.sessions.remove(&key) else { return false };
         let mut is_last = false;
         for upf in upfs.into_iter().flatten() {

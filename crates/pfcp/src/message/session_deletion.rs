@@ -6,8 +6,13 @@ use crate::message::association::{LoadControlInformation, OverloadControlInforma
 use crate::rules::*;
 
 group! {
-    /// Session Deletion Request: its header identifies the session (TS 29.244 7.5.6).
-    pub struct SessionDeletionRequest {}
+    /// Session Deletion Request: its header identifies the session (TS 29.244 table 7.5.6-1).
+    pub struct SessionDeletionRequest {
+        /// Present if another SMF of the set takes over the session.
+        C node_id: NodeId = NODE_ID,
+        /// Present if that SMF changes the endpoint.
+        C cp_f_seid: FSeid = F_SEID,
+    }
 
     /// Session Deletion Response (TS 29.244 table 7.5.7.1-1).
     pub struct SessionDeletionResponse {

@@ -158,7 +158,13 @@ impl Upf {
                 self.check_session(peer, session)?;
                 request.node_id.iter().try_for_each(|node| self.check_node(peer, node))
             }
-            Message::SessionDeletionRequest(_) => self.check_session(peer, session),
+            Message::SessionDeletionRequest(request) => {
+                let of_set = |it: &Session| self.is_of_its_set(peer, it, request.node_id.as_ref());
+                if self.sessions.get(session).is_some_and(of_set) {
+                    return Ok(());
+                }
+                self.check_session(peer, session)
+            }
             _ => Ok(()),
         }
     }

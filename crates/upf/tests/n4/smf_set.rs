@@ -68,6 +68,24 @@ fn another_smf_of_the_set_takes_a_session_over() {
     assert_eq!(world.upf.sessions().count(), 1);
 }
 
+/// It has read of the session, which is to end: the deletion may overtake the request that takes it over.
+#[test]
+fn another_smf_of_the_set_deletes_a_session_that_it_has_not_taken_over() {
+    let (mut world, seid) = world();
+    let delete = |world: &mut World, address: [u8; 4], node: Option<[u8; 4]>| {
+        let node_id = node.map(|node| NodeId::Ipv4(node.into()));
+        let request = SessionDeletionRequest { node_id, ..SessionDeletionRequest::new() };
+        let sent = as_smf(world, address, |world| world.ask(seid, request));
+        let Message::SessionDeletionResponse(response) = sent.message else { panic!() };
+        response.cause
+    };
+    for (address, node) in [(OTHER, None), (STRANGER, Some(STRANGER)), (STRANGER, Some(OTHER))] {
+        assert_eq!(delete(&mut world, address, node), Cause::SessionContextNotFound);
+    }
+    assert_eq!(delete(&mut world, OTHER, Some(OTHER)), Cause::RequestAccepted);
+    assert_eq!((world.upf.sessions().count(), world.upf.teids_in_use()), (0, 0));
+}
+
 #[test]
 fn an_smf_outside_of_the_set_does_not_get_a_session() {
     let (mut world, seid) = world();

@@ -16,9 +16,10 @@ const MAX_REFUSED: usize = 4096;
 const REPETITIONS: u8 = 6;
 
 /// A deletion that a UPF has refused.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Refused {
     seid: Seid,
+    request: SessionDeletionRequest,
     /// The repetition that was refused; 0 for the SMF's request.
     repetition: u8,
 }
@@ -32,7 +33,7 @@ impl N4Gateway {
         if is_final {
             return;
         }
-        let Some(seid) = pending.seid() else { return };
+        let Some((seid, Message::SessionDeletionRequest(request))) = pending.request() else { return };
         let repetition = match pending.purpose {
             Purpose::Leftover { repetition } => repetition,
             _ => 0,
@@ -40,7 +41,7 @@ impl N4Gateway {
         let Some(slot) = self.peers.get_mut(peer) else { return };
         let is_given_up = repetition == REPETITIONS || slot.refused.len() == MAX_REFUSED;
         if !is_given_up {
-            slot.refused.push(Refused { seid, repetition });
+            slot.refused.push(Refused { seid, request, repetition });
         }
         if is_given_up || repetition == 0 {
             let (name, cause) = (self.name(peer), response.cause);
@@ -53,8 +54,8 @@ impl N4Gateway {
     pub(super) fn repeat_deletions(&mut self, peer: usize) {
         let Some(Peer { refused, .. }) = self.peers.get_mut(peer) else { return };
         let due: Vec<Refused> = refused.drain(..refused.len().min(WINDOW)).collect();
-        for Refused { seid, repetition } in due {
-            let deletion = Message::SessionDeletionRequest(SessionDeletionRequest::new());
+        for Refused { seid, request, repetition } in due {
+            let deletion = Message::SessionDeletionRequest(request);
             self.request(peer, Purpose::Leftover { repetition: repetition + 1 }, seid, &deletion);
         }
     }

@@ -75,9 +75,10 @@ impl Pending {
         self.sent > 1
     }
 
-    /// The UPF's SEID in the request.
-    pub(super) fn seid(&self) -> Option<Seid> {
-        Message::decode(&self.octets).ok()?.0.seid.map(Seid)
+    /// The UPF's SEID, and the request.
+    pub(super) fn request(&self) -> Option<(Seid, Message)> {
+        let (header, message) = Message::decode(&self.octets).ok()?;
+        Some((Seid(header.seid?), message))
     }
 
     /// The session.

@@ -261,6 +261,8 @@ pub(super) fn delete_established(state: &State, env: &mut Env<'_>, result: &Resu
 pub(in crate::smf) struct Held {
     /// Sessions at UPFs: the anchor's, the front UPF's.
     pub at_upfs: [Option<UpfSession>; 2],
+    /// The same, of a session that was read from its document: they are there if another SMF of the set had it.
+    pub of_set: [Option<UpfSession>; 2],
     /// A request of the AMF that is not answered yet.
     pub reply: Option<PendingReply>,
     /// A UPF that has not answered a Session Establishment Request, and the request.
@@ -276,7 +278,8 @@ impl From<UserPlane> for Held {
 impl Held {
     /// Without the session at this UPF, which is lost.
     pub(in crate::smf) fn without(mut self, upf: UpfHandle) -> Self {
-        self.at_upfs = self.at_upfs.map(|at| at.filter(|session| session.upf != upf));
+        let without = |at: Option<UpfSession>| at.filter(|session| session.upf != upf);
+        (self.at_upfs, self.of_set) = (self.at_upfs.map(without), self.of_set.map(without));
         self
     }
 
@@ -286,6 +289,11 @@ impl Held {
             if let Some(at) = at.take() {
                 session.leaving.push(at);
                 env.delete_at_upf(at);
+            }
+        }
+        for at in self.of_set.iter_mut().filter_map(Option::take) {
+            if env.delete_taken_over(at) {
+                session.leaving.push(at);
             }
         }
     }

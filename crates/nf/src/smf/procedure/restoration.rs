@@ -302,9 +302,11 @@ impl AwaitingRestoration {
     /// What must be released: the session at the anchor, if it answers yet; before the request, what a former run had at UPFs.
     pub(in crate::smf) fn into_held(self) -> Held {
         let (establishing, is_waiting) = (self.establishing(), self.call.is_none());
-        let of_former_run = |at: &UpfSession| is_waiting && Upfs::is_expected(at.upf) && at.seid != Seid(0);
-        let at_upfs = Held::from(self.user_plane).at_upfs.map(|at| at.filter(of_former_run));
-        Held { establishing, at_upfs, ..Held::default() }
+        let at_upfs = Held::from(self.user_plane).at_upfs;
+        let at_upfs = at_upfs.map(|at| at.filter(|at| is_waiting && at.seid != Seid(0)));
+        let of_former_run = at_upfs.map(|at| at.filter(|at| Upfs::is_expected(at.upf)));
+        let of_set = at_upfs.map(|at| at.filter(|at| !Upfs::is_expected(at.upf)));
+        Held { establishing, at_upfs: of_former_run, of_set, ..Held::default() }
     }
 
     /// The anchor, if it has not answered the request yet.

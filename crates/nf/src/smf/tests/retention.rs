@@ -99,6 +99,36 @@ fn a_upf_that_does_not_know_the_session_gets_it_again() {
     }
 }
 
+/// Another SMF of the set had it, to which the UPF still counts it: the deletion may overtake the request that takes the session over.
+#[test]
+fn a_session_that_ends_before_its_upf_has_confirmed_it_is_deleted_as_one_of_the_set() {
+    let (world, stored) = established();
+    for is_confirmed in [false, true] {
+        let mut next = restarted(&world, &stored, config());
+        next.upf = Some(Ok(N4Cause::RequestAccepted)).filter(|_| is_confirmed);
+        next.associate_sharing(UPF, "upf");
+        assert_eq!(next.take_ladder(), "upf <- SessionModificationRequest");
+        next.release_by_amf();
+        let deletion = next.n4.iter().rev().find_map(|message| match message {
+            Message::SessionDeletionRequest(request) => Some(request),
+            _ => None,
+        });
+        assert_eq!(deletion.unwrap().node_id.is_some(), !is_confirmed);
+    }
+}
+
+#[test]
+fn a_session_that_ends_before_its_upf_is_asked_is_deleted_as_one_of_the_set() {
+    let (world, stored) = established();
+    let mut next = restarted(&world, &stored, config());
+    next.release_by_amf();
+    assert!(!next.take_ladder().contains("upf"));
+    next.associate_sharing(UPF, "upf");
+    assert_eq!(next.take_ladder(), "upf <- SessionDeletionRequest");
+    let Some(Message::SessionDeletionRequest(request)) = next.n4.last() else { panic!() };
+    assert!(request.node_id.is_some());
+}
+
 #[test]
 fn a_upf_that_does_not_answer_ends_the_session() {
     let (world, stored) = established();

@@ -122,21 +122,30 @@ impl World {
     }
 
     pub fn associate(&mut self, upf: UpfHandle, name: &str) {
-        self.associate_with(upf, name, false);
+        self.associate_with((upf, name), (false, false));
     }
 
     /// A UPF that has retained the sessions of the SMF's former run.
     pub fn associate_retaining(&mut self, upf: UpfHandle, name: &str) {
-        self.associate_with(upf, name, true);
+        self.associate_with((upf, name), (true, false));
     }
 
-    fn associate_with(&mut self, upf: UpfHandle, name: &str, has_retained: bool) {
+    /// A UPF that may have sessions of another SMF of the set.
+    pub fn associate_sharing(&mut self, upf: UpfHandle, name: &str) {
+        self.associate_with((upf, name), (false, true));
+    }
+
+    fn associate_with(
+        &mut self,
+        (upf, name): (UpfHandle, &str),
+        (has_retained, shares_sessions): (bool, bool),
+    ) {
         let info = UpfInfo {
             name: name.into(),
             address: address_of(upf),
             local_address: "10.0.0.4".parse().unwrap(),
             has_retained,
-            shares_sessions: false,
+            shares_sessions,
         };
         self.upfs.push((upf, name.into()));
         self.n4_input(N4Input::UpfUp { upf, info: Arc::new(info) });
