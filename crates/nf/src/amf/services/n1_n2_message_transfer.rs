@@ -169,6 +169,8 @@ fn page_for(
         ue.undelivered.retain(|kept| kept.message.id != message.id || kept.message.n1.is_some());
         reachability::note_dequeued(ue);
     }
+    // The SMF retransmits a command (TS 24.501 6.3.2.5, 6.3.3.5) that the UE has not got: it gets it once.
+    ue.undelivered.retain(|kept| kept.message != message);
     let octets = ue.undelivered.iter().map(|kept| kept.message.octets()).sum::<usize>() + message.octets();
     if ue.undelivered.len() >= MAX_QUEUED || octets > MAX_QUEUED_OCTETS {
         return Err(TransferError::QueueFull);

@@ -147,8 +147,19 @@ fn messages_queued_for_a_ue_that_is_paged_are_bounded() {
     assert!(world.request(transfer(5, Some(&large), None)).is_ok());
     let Err(refusal) = world.request(transfer(5, Some(&large), None)) else { panic!("too many octets") };
     assert_eq!(refusal.cause(), Some(&Cause::NfCongestion));
-    let accepted = (0..100).filter(|_| world.request(transfer(5, Some(b"modify"), None)).is_ok()).count();
-    assert_eq!((accepted, world.amf.audit().undelivered), (23, 24));
+    let accepted = (0..100).filter(|number| world.request(transfer(5, Some(&[*number]), None)).is_ok());
+    assert_eq!((accepted.count(), world.amf.audit().undelivered), (23, 24));
+}
+
+#[test]
+fn a_command_that_the_smf_retransmits_meanwhile_is_sent_once() {
+    let (mut world, mut phone) = idle();
+    for _ in 0..2 {
+        world.request(transfer(5, Some(b"release"), None)).unwrap();
+    }
+    assert_eq!(world.amf.audit().undelivered, 1);
+    it_comes_for(&mut world, &mut phone, b"release");
+    assert!(world.downlinks.is_empty());
 }
 
 /// The paged UE responds.
