@@ -97,6 +97,11 @@ pub(super) fn on_n9_tunnel_lost(
         format!("UPF {name} no longer knows its N9 tunnel (GTP-U Error Indication)")
     });
     env.delete_at_upf(at);
+    let state = match state {
+        // The UPF still answers: what it establishes is deleted.
+        State::AwaitingForwardingTunnel(state) => state.abandon(session, env),
+        state => state,
+    };
     on_upf_lost(state, session, env, at.upf)
 }
 

@@ -363,6 +363,22 @@ fn a_session_that_is_released_meanwhile_leaves_no_tunnel() {
     world.is_quiet();
 }
 
+/// The classifier is to forward packets, and is taken out before it has answered.
+#[test]
+fn a_classifier_that_is_lost_before_packets_can_be_forwarded_leaves_no_tunnel() {
+    let mut world = super::branching::branched();
+    required_with(&mut world, false);
+    world.silent.insert(EDGE);
+    prepared(&mut world);
+    world.take_ladder();
+    world.report_lost(tunnel_of(EDGE, 2));
+    assert!(world.take_ladder().contains("amf <- 200"));
+    assert_eq!(command(&world).forwarding, None);
+    assert!(world.user_plane().unwrap().front.is_none());
+    world.upf_answers_late();
+    assert!(world.take_ladder().contains("edge <- SessionDeletionRequest"), "the tunnel");
+}
+
 /// The session has two UPFs: that of N3 is to forward packets, and the other one restarts.
 #[test]
 fn the_amf_is_answered_if_the_anchor_restarts_before_packets_can_be_forwarded() {
