@@ -69,7 +69,12 @@ pub(super) struct History {
     leaves: bool,
     /// Sessions that the user ends, or establishes again.
     ends: BTreeSet<u8>,
+    /// The last end of a subscription: sessions that were being established then end, too.
+    unsubscribed: Option<Instant>,
 }
+
+/// A session is established within this time.
+const ESTABLISHMENT: Duration = Duration::from_secs(5);
 
 /// Within this time an AMF that does not have a UE sends it back once only (ADR 0024).
 const SENT_BACK: Duration = Duration::from_secs(60);
@@ -132,13 +137,16 @@ impl World {
         let is_emergency = sim_ue.service.is_emergency() && !is_kill;
         let guti_since = history.guti_since;
         let is_misrouted = history.misrouted[0].is_some_and(|former| former + SENT_BACK > now);
-        let (leaves, ends) = (history.leaves, &mut history.ends);
+        let (leaves, ends, unsubscribed) = (history.leaves, &mut history.ends, history.unsubscribed);
+        let was_unsubscribed =
+            |since| unsubscribed.is_some_and(|end| (end..=end + ESTABLISHMENT).contains(&since));
         // The registration for emergency services ends when the UE has been idle for some time; a session of the LADN, when the UE leaves it.
         let is_temporary =
             |what| is_emergency || matches!(what, Loss::Session(id) if id == LOCAL && !is_kill);
         let mut lose = |what, since| {
-            let is_wanted =
-                leaves || is_temporary(what) || matches!(what, Loss::Session(id) if ends.remove(&id));
+            let is_wanted = leaves
+                || is_temporary(what)
+                || matches!(what, Loss::Session(id) if ends.remove(&id) || was_unsubscribed(since));
             let lost = Lost { what, since, guti_since, at: now, is_misrouted };
             history.losses.extend((!is_wanted).then_some(lost));
         };
@@ -174,6 +182,13 @@ impl World {
         history.sessions = sessions.collect();
     }
 
+    /// Whether the UE got that session from an instance that could not store it, and ended.
+    pub(super) fn may_have_former_session(&self, ue: usize, id: u64) -> bool {
+        let sessions = &self.ues[ue].history.sessions;
+        let since = u8::try_from(id).ok().and_then(|id| sessions.get(&id)).map(|(_, since)| *since);
+        since.is_some_and(|since| self.unstored.may_have_lost(since))
+    }
+
     /// What a user ends is not lost. In a kill the procedure says what it ends.
     pub(super) fn note_wish(&mut self, ue: usize, act: Act) {
         let SimUe { history, ue, .. } = &mut self.ues[ue];
@@ -182,6 +197,7 @@ impl World {
             Act::Deregister { .. } => history.leaves = true,
             Act::ChangeSubscription(SubscriptionChange::End) => {
                 history.ends.extend(ue.sessions().map(|session| session.id));
+                history.unsubscribed = Some(self.now);
             }
             Act::Release(id) | Act::Establish(id) if ue.sessions().any(|session| session.id == id) => {
                 history.ends.insert(id);

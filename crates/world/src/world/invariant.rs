@@ -286,6 +286,11 @@ impl World {
             .filter_map(|session| session["id"].as_u64())
             .collect();
         let own_ids: BTreeSet<u64> = own.iter().map(|(id, _)| *id).collect();
+        // A UE that establishes a session again while its instance does not reach the store: if the instance ends, AMF and SMF have the former session.
+        // UE and AMF compare the identities of sessions only (TS 24.501 9.11.3.44).
+        let is_same = |(id, _): &(u64, String)| !self.may_have_former_session(at, *id);
+        let (own, of_smf): (List, List) =
+            (own.into_iter().filter(is_same).collect(), of_smf.into_iter().filter(is_same).collect());
         self.demand(own_ids == of_amf, || format!("UE{} has sessions {own:?}, its AMF {of_amf:?}", at + 1))?;
         // A killed AMF or a lost reply leaves the SMF with more sessions; one that was killed, or whose documents were lost, has fewer.
         let lost = self.watch.has_lost_documents || self.watch.was_behind;
@@ -294,7 +299,7 @@ impl World {
         let same = (more || own.is_superset(&of_smf)) && (less || of_smf.is_superset(&own));
         self.demand(same, || format!("UE{} has sessions {own:?}, the SMF {of_smf:?}", at + 1))?;
         self.check_services(at, sessions)?;
-        Ok(own.len())
+        Ok(own_ids.len())
     }
 
     /// What the operator has changed is in force: the NFs were notified, and UE and UPF have the session-AMBR of each active session. A PCF's
