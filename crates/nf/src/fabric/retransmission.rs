@@ -5,8 +5,8 @@
 //! replaces the former ones.
 //!
 //! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first. The
-//! activation of a user plane, and the request of an AMF to go on with an association of another AMF, are repeated once, too: their result is
-//! the same.
+//! activation of a user plane, and the request of an AMF to go on with an association of another AMF, are repeated once, too, while the UE waits:
+//! their result is the same.
 //!
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
@@ -30,6 +30,9 @@ const TRIES: u8 = 6;
 
 /// As [`TRIES`], of a request that a procedure of the UE waits for.
 const TRIES_IN_PROCEDURE: u8 = 2;
+
+/// The owner in the tag of a call whose reply the NF ignores: no procedure waits for it.
+const NOBODY: u64 = u64::MAX;
 
 /// Pause before the second transmission; doubled for each further one: the last is sent 7.75 s after the first.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -126,7 +129,8 @@ impl Retransmissions {
         let Some(kept) = self.kept.get_mut(&tag.step).filter(|_| tag.owner == OWNER) else {
             return ReplyAction::Deliver(tag, reply);
         };
-        let tries = if is_awaited(&kept.request) { TRIES_IN_PROCEDURE } else { TRIES };
+        let is_awaited = is_awaited(&kept.request) && kept.tag.owner != NOBODY;
+        let tries = if is_awaited { TRIES_IN_PROCEDURE } else { TRIES };
         let may_repeat = may_be_repeated(&kept.request) && kept.tries < tries && !kept.is_superseded;
         let is_not_processed = |problem: &Problem| {
             has_no_answer(problem) || (problem.status >= 500 && is_repeated_after_errors(&kept.request))
@@ -337,18 +341,25 @@ mod tests {
         assert!(retransmissions.kept.is_empty());
     }
 
-    /// The AMF that had created the association has left it to this one, and does not delete it.
+    /// The AMF that had created the association has left it to this one, and does not delete it. An AMF that takes it only to delete it waits until
+    /// the PCF has restarted.
     #[test]
-    fn the_take_over_of_an_am_policy_is_repeated_once() {
-        let mut body = PolicyAssociationUpdateRequest::default();
-        body.notification_uri = Some(pith_sbi::Uri::new(&root(), "/npcf-callback/1"));
-        let request = UpdateAmPolicyAssociation { pol_asso_id: "1".into(), body }.into();
-        let call = Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request };
-        let mut kept = Retransmissions::default();
-        let tag = kept.note(&call, &root());
-        let ReplyAction::RetryAfter(key, _) = kept.reply(tag, lost()) else { panic!() };
-        assert!(matches!(kept.due_call(key), Some(DueCall::Send(Nf::Amf, again, ..)) if again == tag));
-        assert_eq!(kept.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
+    fn the_take_over_of_an_am_policy_is_repeated() {
+        for (given, repetitions) in [(GIVEN, 1), (Tag::new(NOBODY, 0), 5)] {
+            let mut body = PolicyAssociationUpdateRequest::default();
+            body.notification_uri = Some(pith_sbi::Uri::new(&root(), "/npcf-callback/1"));
+            let request = UpdateAmPolicyAssociation { pol_asso_id: "1".into(), body }.into();
+            let call = Call { nf: Nf::Amf, tag: given, target: Target::Root(root()), request };
+            let mut kept = Retransmissions::default();
+            let tag = kept.note(&call, &root());
+            for _ in 0..repetitions {
+                let ReplyAction::RetryAfter(key, _) = kept.reply(tag, lost()) else { panic!() };
+                assert!(
+                    matches!(kept.due_call(key), Some(DueCall::Send(Nf::Amf, again, ..)) if again == tag)
+                );
+            }
+            assert_eq!(kept.reply(tag, lost()), ReplyAction::Deliver(given, lost()));
+        }
     }
 
     /// The SMF was killed in the middle of a service request.
