@@ -35,7 +35,10 @@ impl Counts {
         }
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
         let is_new = starts && self.keys.new < keys.new;
-        let is_derived = sequence == 0 && self.keys.derived < keys.derived;
+        // An AMF that prepares the next handover, in vain, uses COUNTs up: COUNT 0 may not be sent (TS 33.501 A.13).
+        let last = self.latest.back().map_or(sequence, |(_, last)| *last);
+        let begins = sequence == 0 || is_behind(last, sequence);
+        let is_derived = begins && self.keys.derived < keys.derived;
         if self.latest.is_empty() || is_new || is_derived {
             let former = Self { former: None, ..std::mem::take(self) };
             *self = Self { keys, first: connection, former: Some(Box::new(former)), latest: VecDeque::new() };
@@ -50,9 +53,7 @@ impl Counts {
         let place = self.latest.partition_point(|(of, _)| *of <= connection);
         let last = place.checked_sub(1).and_then(|before| self.latest.get(before));
         let last = last.map_or(sequence, |(_, last)| *last);
-        // A COUNT that is far behind the last one was used before, or is lower than those that a document reserved.
-        let is_behind = (2..=128).contains(&last.wrapping_sub(sequence));
-        if is_behind || self.latest.iter().any(|(_, of)| *of == sequence) {
+        if is_behind(last, sequence) || self.latest.iter().any(|(_, of)| *of == sequence) {
             return Err(format!("downlink NAS COUNT …{sequence:02x} after …{last:02x}"));
         }
         self.latest.insert(place, (connection, sequence));
@@ -61,6 +62,11 @@ impl Counts {
         }
         Ok(())
     }
+}
+
+/// A COUNT that is far behind the last one was used before, or is lower than those that a document reserved.
+const fn is_behind(last: u8, sequence: u8) -> bool {
+    matches!(last.wrapping_sub(sequence), 2..=128)
 }
 
 #[cfg(test)]
@@ -108,6 +114,9 @@ mod tests {
         assert!(!with(1, 0), "the same key");
         assert!(with(3, 0), "the UE got no message under the second one");
         assert!(!with(3, 0));
+        assert!(with(3, 7));
+        assert!(with(4, 1), "COUNT 0 was used up by a handover that did not take place");
+        assert!(!with(4, 1));
     }
 
     #[test]
