@@ -13,9 +13,20 @@ use super::support::*;
 use super::wire;
 use std::fmt;
 
-/// Packets lost in queues of the three hosts.
+/// Packets lost in queues of the three hosts, and first packets of connections that connection tracking drops after all hooks: two
+/// that arrive at once, or one whose session ends meanwhile.
 pub fn lost(lab: &Lab) -> u64 {
-    wire::lost_here() + lab.radio.run(wire::lost_here) + lab.server.run(wire::lost_here)
+    wire::lost_here() + lab.radio.run(wire::lost_here) + lab.server.run(wire::lost_here) + not_inserted()
+}
+
+/// `insert_failed` of each CPU.
+fn not_inserted() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/net/stat/nf_conntrack").unwrap_or_default();
+    let mut lines = text.lines().map(str::split_whitespace);
+    let names = lines.next();
+    let at = names.and_then(|mut names| names.position(|name| name == "insert_failed"));
+    let of_cpu = |mut line: std::str::SplitWhitespace<'_>| u64::from_str_radix(line.nth(at?)?, 16).ok();
+    lines.filter_map(of_cpu).sum()
 }
 
 /// Counters at the kernel's hooks: packets from TUN, those of them that leave translated, those that leave with a UE's own
@@ -54,7 +65,7 @@ impl InKernel {
     }
 }
 
-/// Packets that queues of the three kernels lost, not the UPF.
+/// Packets that the three kernels lost, not the UPF.
 #[derive(Debug, Clone, Copy)]
 pub struct Lost {
     pub up: i64,

@@ -80,6 +80,9 @@ fn main() {
 trait Load {
     fn senders(&mut self) -> &mut Senders;
 
+    /// A session ends; its UE's address is soon another session's.
+    fn session_ends(&self, _id: u64) {}
+
     /// Every session passes a packet in both directions.
     fn all_through(&self, lab: &Lab);
 
@@ -98,7 +101,7 @@ fn soak<L: Load>(kind: Kind, time: Duration, nat: bool, start: impl FnOnce(&Lab)
         load.senders().resume();
         let round = Instant::now();
         while round.elapsed() < ROUND {
-            soak.change_one(&mut lab);
+            soak.change_one(&mut lab, &load);
             lab.upf.poll_events(&mut Vec::new());
             thread::sleep(Duration::from_millis(5));
         }
@@ -155,10 +158,10 @@ impl Soak {
         session
     }
 
-    fn change_one(&mut self, lab: &mut Lab) {
+    fn change_one(&mut self, lab: &mut Lab, load: &impl Load) {
         let id = any_session(&mut self.noise);
         match self.noise.below(4) {
-            0 => self.remove(lab, id),
+            0 => self.remove(lab, id, load),
             1 => lab.upf.discard_buffered(SessionId(id)),
             _ => lab.install(self.session(id)),
         }
@@ -201,19 +204,20 @@ impl Soak {
     /// No session is stuck: sessions without limits pass packets, whatever happened before.
     fn all_let_packets_through(&mut self, lab: &mut Lab, load: &impl Load) {
         for id in 1..=SESSIONS {
-            self.remove(lab, id);
+            self.remove(lab, id, load);
             lab.install(session_of(id, ue(id), teid(id), gnb_teid(id)));
         }
         load.all_through(lab);
         for id in 1..=SESSIONS {
-            self.remove(lab, id);
+            self.remove(lab, id, load);
             let session = self.session(id);
             lab.install(session);
         }
     }
 
     /// Removes a session and keeps its usage.
-    fn remove(&mut self, lab: &mut Lab, id: u64) {
+    fn remove(&mut self, lab: &mut Lab, id: u64, load: &impl Load) {
+        load.session_ends(id);
         if let Some(usage) = lab.upf.remove(SessionId(id)) {
             let Volume { uplink, downlink, uplink_packets, downlink_packets } = usage.urrs[0].volume;
             self.removed.add(Direction::Uplink, uplink_packets, uplink);
