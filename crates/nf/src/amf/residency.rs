@@ -102,9 +102,11 @@ impl Amf {
         if std::mem::take(&mut ue.must_store_at_once) {
             self.tracker.require(ue.id, procedure);
         }
-        let Some(below) = self.tracker.reserved_below(ue.id) else { return };
-        if next_count(ue).is_some_and(|next| next > below) {
-            self.tracker.await_stored(ue.id, procedure);
+        let Some(next) = next_count(ue) else { return };
+        match self.tracker.counts_below(ue.id) {
+            Some(below) if next > below => self.tracker.await_stored(ue.id, procedure),
+            Some(_) => {}
+            None => self.tracker.note_count(ue.id, next),
         }
     }
 

@@ -302,7 +302,8 @@ impl Tracker {
     /// While writes fail: whether the COUNTs below this one are in part reserved by no document. The next process that reads the document
     /// would use them, too.
     pub fn is_unreserved(&self, id: ContextId, next: u32) -> bool {
-        let former = || self.stored.get(&id).map(|it| it.former);
+        // A document of what has ended reserves none.
+        let former = || self.stored.get(&id).map(|it| it.former).filter(|former| *former > 0);
         self.is_failing && self.inherited.get(&id).copied().or_else(former).is_some_and(|below| next > below)
     }
 
@@ -312,9 +313,10 @@ impl Tracker {
         self.stored.remove(&id).is_some()
     }
 
-    /// The lowest COUNT that no document of a context's keys reserves; `None` without one.
-    pub fn reserved_below(&self, id: ContextId) -> Option<u32> {
-        self.counts_below(id).or_else(|| self.inherited.get(&id).copied())
+    /// Records the next COUNT of a context without a document. If another document of its keys does not reserve the one before, the messages of
+    /// the turn wait for its deletion.
+    pub fn note_count(&mut self, id: ContextId, next: u32) {
+        self.is_awaited |= self.inherited.get(&id).is_some_and(|below| next > *below);
     }
 
     /// The lowest COUNT that the document of a context does not reserve; `None` without a document.
