@@ -83,6 +83,9 @@ trait Load {
     /// A session ends; its UE's address is soon another session's.
     fn session_ends(&self, _id: u64) {}
 
+    /// All sessions have begun anew.
+    fn forget_former(&self) {}
+
     /// Every session passes a packet in both directions.
     fn all_through(&self, lab: &Lab);
 
@@ -213,6 +216,7 @@ impl Soak {
             let session = self.session(id);
             lab.install(session);
         }
+        load.forget_former();
     }
 
     /// Removes a session and keeps its usage.

@@ -1,7 +1,7 @@
 //! With NAT: UDP and TCP connections of UEs to hosts behind the server, which sees only the UPF's address.
 //!
-//! The connections of a session end with it. Its UE's next packets make others, with other public ports, and the next UE may get the former
-//! ones: what the server still sends there is not that one's. The server learns of the new ones by the next packets.
+//! The connections of a session end with it. Its UE's next packets make others, perhaps with other public ports, and another UE may get the
+//! former ports, to which the server still sends. A UE whose session has not ended in the round gets its own packets, and only these.
 
 use super::account::{Account, InKernel, Lost, count_in_kernel, lost};
 use super::packet::{REMOTE, Seen, Segment, ipv4, payload, see};
@@ -34,11 +34,8 @@ struct Connection {
     public_port: u16,
 }
 
-/// By protocol and session; with the time at which the latest packet of the connection arrived.
-type Connections = HashMap<(u8, u64), (Connection, Instant)>;
-
-/// So long after the end of its session a UE's packets may take its former connections, which end some time later.
-const ENDING: Duration = Duration::from_secs(2);
+/// By protocol and session.
+type Connections = HashMap<(u8, u64), Connection>;
 
 pub struct NatLoad {
     senders: Senders,
@@ -58,8 +55,8 @@ struct Shared {
     connections: Mutex<Connections>,
     /// The ports of the UEs' current TCP connections.
     tcp_ports: Vec<AtomicU16>,
-    /// When the latest session of each UE ended.
-    ended: Mutex<HashMap<u64, Instant>>,
+    /// Those of which a session has ended since the last [`Load::forget_former`].
+    ended: Mutex<HashSet<u64>>,
     /// Frames from and to the server.
     server_sent: AtomicU64,
     server_received: AtomicU64,
@@ -112,14 +109,21 @@ impl Load for NatLoad {
     }
 
     fn session_ends(&self, id: u64) {
-        self.shared.ended.lock().unwrap().insert(id, Instant::now());
+        self.shared.ended.lock().unwrap().insert(id);
+    }
+
+    /// No packet is in transit: when the connections of former sessions have ended, too, nothing of them remains.
+    fn forget_former(&self) {
+        wait_for("the end of the connections of former sessions", || {
+            public_ends().keys().all(|connection| !(1..=SESSIONS).any(|id| ue(id) == connection.ue.0))
+        });
+        self.shared.connections.lock().unwrap().clear();
+        self.shared.ended.lock().unwrap().clear();
     }
 
     fn all_through(&self, lab: &Lab) {
         let shared = &self.shared;
-        wait_for("the end of the connections of former sessions", || {
-            public_ends().keys().all(|connection| !(1..=SESSIONS).any(|id| ue(id) == connection.ue.0))
-        });
+        self.forget_former();
         let wait = |what: &str, way| {
             let all = || {
                 [UDP, TCP].into_iter().flat_map(|protocol| (1..=SESSIONS).map(move |id| (way, protocol, id)))
@@ -133,19 +137,19 @@ impl Load for NatLoad {
         }
         wait("a packet of each session to the data network", Way::Up);
         let known = shared.connections.lock().unwrap().clone();
-        (1..=SESSIONS).for_each(|id| shared.downlink(UDP, id, known[&(UDP, id)].0, 9, 0));
+        (1..=SESSIONS).for_each(|id| shared.downlink(UDP, id, known[&(UDP, id)], 9, 0));
         wait("an answer for each session", Way::Down);
         shared.through.lock().unwrap().clear();
         for id in 1..=SESSIONS {
             shared.uplink(&Segment::udp(id, 9));
             shared.uplink(&Segment::tcp(id, shared.tcp_port(id), DATA, 9));
-            shared.downlink(UDP, id, known[&(UDP, id)].0, 9, 0);
-            shared.downlink(TCP, id, known[&(TCP, id)].0, 9, DATA);
+            shared.downlink(UDP, id, known[&(UDP, id)], 9, 0);
+            shared.downlink(TCP, id, known[&(TCP, id)], 9, DATA);
         }
         wait("more of each connection up", Way::Up);
         wait("more of each connection down", Way::Down);
         let public_ends = public_ends();
-        for ((protocol, id), (Connection { ue_port, server_port, public_port }, _)) in known {
+        for ((protocol, id), Connection { ue_port, server_port, public_port }) in known {
             let key =
                 conntrack::Connection { protocol, ue: (ue(id), ue_port), remote: (REMOTE, server_port) };
             assert_eq!(
@@ -219,7 +223,7 @@ impl Shared {
 
     fn downlink(&self, protocol: u8, id: u64, connection: Connection, length: usize, flags: u8) {
         let Connection { ue_port, server_port, public_port } = connection;
-        let payload = payload(id, ue_port, public_port, length);
+        let payload = payload(id, ue_port, length);
         let packet = ipv4(protocol, (REMOTE, server_port), (UPF_N6, public_port), flags, &payload);
         let frame = [&self.link[..], &[2, 0, 0, 0, 0, 2, 8, 0], &packet].concat();
         wire::send(&self.server, &frame);
@@ -256,7 +260,7 @@ impl Shared {
     fn send_downlink(&self, noise: &mut Random) {
         let (id, protocol) = (any_session(noise), noise.pick(&[UDP, TCP]));
         let known = self.connections.lock().unwrap().get(&(protocol, id)).copied();
-        let Some((connection, _)) = known else { return };
+        let Some(connection) = known else { return };
         let server_port = if noise.once_in(50) { 9 } else { connection.server_port };
         let flags = if protocol == TCP { DATA } else { 0 };
         self.downlink(protocol, id, Connection { server_port, ..connection }, noise.below(1300), flags);
@@ -273,9 +277,8 @@ impl Shared {
         let Seen { protocol, id, ue_port, .. } = seen;
         let (server_port, public_port) = (seen.destination.1, seen.source.1);
         let connection = Connection { ue_port, server_port, public_port };
-        let known = self.connections.lock().unwrap().insert((protocol, id), (connection, Instant::now()));
-        let lasts = |known: &(Connection, Instant)| known.0.ue_port == ue_port && self.lasts(id, known.1);
-        if let Some((known, _)) = known.filter(lasts) {
+        let known = self.connections.lock().unwrap().insert((protocol, id), connection);
+        if let Some(known) = known.filter(|known| known.ue_port == ue_port && !self.has_ended(id)) {
             assert_eq!(known, connection, "a connection has one public port: {seen:?}");
         }
         self.note(Way::Up, protocol, id);
@@ -292,11 +295,7 @@ impl Shared {
         let Some(seen) = see(gpdu.payload) else { return };
         let Seen { protocol, id, ue_port, .. } = seen;
         if (gpdu.teid, seen.destination) != (gnb_teid(id), (ue(id), ue_port)) {
-            let known = self.connections.lock().unwrap().get(&(protocol, id)).copied();
-            let is_current = |it: Connection| it.ue_port == ue_port && it.public_port == seen.public_port;
-            let is_its = known.is_some_and(|(it, learned)| is_current(it) && self.lasts(id, learned));
-            assert!(!is_its, "another UE's: {seen:?}, to TEID {:#x}", gpdu.teid);
-            assert!(self.has_ended(id), "another UE's, and its session goes on: {seen:?}");
+            assert!(self.has_ended(id), "another UE's, to TEID {:#x}: {seen:?}", gpdu.teid);
             return;
         }
         assert_eq!(seen.source.0, REMOTE, "the source of {seen:?}");
@@ -306,14 +305,8 @@ impl Shared {
         }
     }
 
-    /// Whether a session has ended since the load began.
     fn has_ended(&self, id: u64) -> bool {
-        self.ended.lock().unwrap().contains_key(&id)
-    }
-
-    /// Whether a connection of which a packet was seen at that time is its session's still.
-    fn lasts(&self, id: u64, seen: Instant) -> bool {
-        self.ended.lock().unwrap().get(&id).is_none_or(|ended| seen > *ended + ENDING)
+        self.ended.lock().unwrap().contains(&id)
     }
 
     fn note(&self, way: Way, protocol: u8, id: u64) {

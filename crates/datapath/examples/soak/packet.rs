@@ -33,14 +33,14 @@ impl Segment {
         ipv4(self.protocol, (from, self.ue_port), (REMOTE, self.server_port), self.flags, &self.payload())
     }
 
+    /// The session's number and its port, which the server cannot see otherwise.
     fn payload(&self) -> Vec<u8> {
-        payload(self.id, self.ue_port, 0, self.length)
+        payload(self.id, self.ue_port, self.length)
     }
 }
 
-/// The session's number and its port, which the server cannot see otherwise, and the public port, which the UE cannot see; 0 on the way up.
-pub fn payload(id: u64, ue_port: u16, public_port: u16, length: usize) -> Vec<u8> {
-    let mut payload = [&id.to_be_bytes()[..], &ue_port.to_be_bytes(), &public_port.to_be_bytes()].concat();
+pub fn payload(id: u64, ue_port: u16, length: usize) -> Vec<u8> {
+    let mut payload = [&id.to_be_bytes()[..], &ue_port.to_be_bytes()].concat();
     payload.resize(payload.len() + length, id as u8);
     payload
 }
@@ -75,7 +75,6 @@ pub struct Seen<'a> {
     /// The session's number and its UE's port.
     pub id: u64,
     pub ue_port: u16,
-    pub public_port: u16,
     packet: &'a [u8],
 }
 
@@ -111,7 +110,6 @@ pub fn see(packet: &[u8]) -> Option<Seen<'_>> {
         flags: if protocol == TCP { segment[13] } else { 0 },
         id: u64::from_be_bytes(segment.get(at..at + 8)?.try_into().ok()?),
         ue_port: word(at + 8)?,
-        public_port: word(at + 10)?,
         packet,
     })
 }
