@@ -83,7 +83,7 @@ trait Load {
     /// A session ends; its UE's address is soon another session's.
     fn session_ends(&self, _id: u64) {}
 
-    /// All sessions have begun anew.
+    /// Each UE has a new session.
     fn forget_former(&self) {}
 
     /// Every session passes a packet in both directions.
