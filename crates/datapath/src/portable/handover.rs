@@ -120,6 +120,11 @@ impl Shared {
         Ok(Self { sockets, tun: tun.share()?, batched: tun.is_batched() })
     }
 
+    /// The worker's queue.
+    pub fn tun(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.tun)
+    }
+
     fn handles(&self) -> io::Result<WorkerHandles> {
         let sockets = self.sockets.iter().map(|socket| socket.try_clone()).collect::<Result<_, _>>()?;
         Ok(WorkerHandles { sockets, tun: self.tun.try_clone()?, batched: self.batched })

@@ -32,7 +32,7 @@ use crate::packet::server_duid;
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
-use crate::sys::{GtpuSocket, PacketSocket, TunQueue};
+use crate::sys::{GtpuSocket, PacketSocket, TunQueue, steer_by_flow};
 use crate::system::{ClosedSets, FramedRoutes, NatSweep, Network, PortLog};
 use border::Border;
 use crossbeam_channel::Receiver;
@@ -127,7 +127,14 @@ impl PortableDatapath {
             Follower::start(config, inboxes)
         });
         match started {
-            Ok(follower) => self.follower = Some(follower),
+            Ok(follower) => {
+                self.follower = Some(follower);
+                // Now few packets are written to TUN: each would move its flow's answers to another worker, and after some seconds back.
+                let steered = self.workers.first().map(|worker| steer_by_flow(worker.shared.tun()));
+                if let Some(Err(error)) = steered {
+                    tracing::debug!(%error, "the kernel chooses the worker of packets from N6 by what is written to TUN");
+                }
+            }
             Err(error) => {
                 tracing::debug!(%error, "packets to N6 take the kernel's forwarding: no packet sockets");
             }

@@ -39,7 +39,7 @@ pub use packet_socket::{FrameOut, PacketSocket};
 pub use plain_tun::PlainTun;
 pub use poll::wait_readable;
 pub use prefetch::prefetch;
-pub use tun::{TunQueue, VNET_HEADER_LEN};
+pub use tun::{TunQueue, VNET_HEADER_LEN, steer_by_flow};
 pub use udp::{Datagram, GtpuSocket, MAX_SEGMENTS, Outgoing, RECEIVE_SLOT, RECEIVE_SLOTS};
 pub use uring::{RING, Ring};
 pub use wake::{Gathered, Timer};

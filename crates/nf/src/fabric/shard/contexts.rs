@@ -43,7 +43,11 @@ impl Shard {
     /// Whether no message of this turn may leave before the contexts that must be stored are written: one has a NAS COUNT that no document
     /// reserves.
     pub fn take_awaited(&mut self) -> bool {
-        self.tracked.iter().fold(false, |any, at| self.functions[*at].1.take_awaited() || any)
+        let mut any = false;
+        for at in &self.tracked {
+            any |= self.functions[*at].1.take_awaited();
+        }
+        any
     }
 
     /// The store did not take a change of this context.
