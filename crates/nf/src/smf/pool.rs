@@ -167,6 +167,8 @@ impl Pools {
                 continue;
             }
             let is_free = !self.reserved.contains(&address);
+            // The session has come from another shard, and the run that took it ended with that.
+            let was_elsewhere = self.elsewhere.remove(&address);
             let Some(pool) = self.pool_of(address) else {
                 others.push(address);
                 continue;
@@ -174,6 +176,8 @@ impl Pools {
             if is_free && pool.is_unused(address) {
                 pool.in_use += 1;
                 self.reserved.insert(address);
+            } else if was_elsewhere {
+                pool.in_use += 1;
             } else if let Some(block) = pool.foreign_block(address) {
                 pool.in_use += 1;
                 self.borrowed.insert(address);
@@ -300,7 +304,13 @@ impl Pools {
     }
 
     /// Takes the addresses of a block, before its sessions.
+    ///
+    /// A run after a panic gets a block again, and has begun with all of its addresses: what counts is what the former owner says, and that
+    /// this shard's sessions have some of them.
     pub(super) fn take_block(&mut self, block: BlockId, passed: Vec<PassedAddresses>) {
+        if self.pools.iter().any(|(_, pool)| pool.blocks.contains(&block)) {
+            self.pass_block(block);
+        }
         for (_, pool) in &mut self.pools {
             pool.blocks.insert(block);
         }
@@ -314,7 +324,8 @@ impl Pools {
                 pool.released.extend(released);
             }
             for address in used {
-                if !self.borrowed.remove(&address) {
+                let is_own = self.borrowed.remove(&address) || self.reserved.remove(&address);
+                if !is_own {
                     self.elsewhere.insert(address);
                 }
             }
@@ -744,6 +755,57 @@ mod tests {
         let different: BTreeSet<_> = left.iter().collect();
         assert_eq!(different.len(), left.len(), "no address twice");
         assert_eq!(left.len(), 4096 - 3 - 6, "all but those in use");
+    }
+
+    /// A shard panics as it takes a block. Its next run begins with all addresses of its blocks, and gets the block again.
+    #[test]
+    fn a_block_that_comes_again_after_a_panic_brings_no_address_twice() {
+        let network = ("10.45.0.0".parse().unwrap(), 20);
+        let block = |number| BlockId::new(number).unwrap();
+        let mut former = Pools::of(vec![(network, pool(network, 0, 2))]);
+        let given: Vec<_> = (0..7).map(|_| former.allocate(network).unwrap()).collect();
+        // Of the addresses of block 1 (the last four), a session of block 1 has one, and one of the other shard another.
+        former.pass_used(given[3], block(1));
+        former.pass_used(given[4], block(300));
+        [5, 6].into_iter().for_each(|each: usize| former.release(given[each]));
+        let parts = former.pass_block(block(1));
+        let blocks: Vec<_> = std::iter::once(block(1)).chain(identity_of_shard(1, 2).blocks()).collect();
+        for is_claimed in [true, false] {
+            let mut next = Pools::of(vec![(network, Pool::new((network, ADDRESS, 2), &[], &blocks))]);
+            assert!(next.reserve([given[4]].into_iter()).is_empty());
+            if is_claimed {
+                next.claim_reserved();
+            }
+            let again = parts.iter().map(|part| PassedAddresses {
+                unused: part.unused.clone(),
+                released: part.released.clone(),
+                used: part.used.clone(),
+                ..*part
+            });
+            next.take_block(block(1), again.collect());
+            next.take_used(given[3]);
+            next.claim_reserved();
+            assert_eq!((next.in_use(), next.elsewhere.len()), (2, 0));
+            let rest: Vec<_> = std::iter::from_fn(|| next.allocate(network)).collect();
+            let different: BTreeSet<_> = rest.iter().collect();
+            assert_eq!(different.len(), rest.len(), "no address twice");
+            assert!(!rest.contains(&given[3]) && !rest.contains(&given[4]));
+            assert!(rest.contains(&given[5]) && rest.contains(&given[6]));
+        }
+    }
+
+    #[test]
+    fn a_restored_session_has_an_address_that_was_elsewhere() {
+        let network = ("10.45.0.0".parse().unwrap(), 20);
+        let mut pools = Pools::of(vec![(network, pool(network, 0, 2))]);
+        let address = IpAddr::from([10, 45, 0, 9]);
+        pools.note_news(AddressNews::Used(address));
+        assert_eq!(pools.reserve([address, address].into_iter()), [address], "once");
+        pools.claim_reserved();
+        assert_eq!((pools.in_use(), pools.elsewhere.len()), (1, 0));
+        pools.release(address);
+        let rest: Vec<_> = std::iter::from_fn(|| pools.allocate(network)).collect();
+        assert_eq!(rest.iter().filter(|it| **it == address).count(), 1);
     }
 
     /// The pools of a shard, with static addresses.
