@@ -11,6 +11,7 @@
 //! confirmation, since another gNB serves the UE.
 
 use super::Mobility;
+use crate::amf::connection::RanContext;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::{consumer, n2};
 use crate::kit::Level;
@@ -200,6 +201,10 @@ impl AwaitingFlowMobility {
             if failed.is_empty() { (Level::Info, "ok") } else { (Level::Warn, "sessions failed") };
         ue.log_outcome(env, level, "QoS flow mobility", outcome);
         let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+        // The gNB has got UE CONTEXT RELEASE COMMAND, and does not know the ids any longer (TS 38.413 8.3.3).
+        if connection.context == RanContext::Releasing {
+            return;
+        }
         let confirm = PduSessionResourceModifyConfirm {
             amf_ue_ngap_id: connection.id,
             ran_ue_ngap_id: connection.ran_id,

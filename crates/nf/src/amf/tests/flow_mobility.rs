@@ -86,6 +86,24 @@ fn the_smfs_answers_are_one_confirmation() {
     assert_eq!(answer.confirmed.unwrap()[0].transfer, b"confirm");
 }
 
+/// TS 38.413 8.3.3: the gNB does not know the ids any longer.
+#[test]
+fn a_connection_that_is_being_released_gets_no_confirmation() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    indicate(&mut world, &phone, &[5]);
+    let request = pith_ngap::UeContextReleaseRequest {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: None,
+        cause: None,
+    };
+    world.ngap(GNB, "UeContextReleaseRequest", request.encode());
+    world.reply_to(Operation::UpdateSmContext, refused());
+    assert!(matches!(world.downlinks.pop_front(), Some((GNB, Message::UeContextReleaseCommand(_)))));
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+}
+
 #[test]
 fn the_smf_gets_the_transfer_of_the_gnb() {
     let (mut world, phone) = connected(&[5]);
