@@ -6,7 +6,7 @@
 //!
 //! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first. The
 //! activation of a user plane, and the request of an AMF to go on with an association of another AMF, are repeated once, too, while the UE waits:
-//! their result is the same.
+//! their result is the same. An SMF's report of the subscribed QoS is repeated, as that of a state: the session would keep what was subscribed before.
 //!
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
@@ -17,6 +17,7 @@
 use super::agent::Call;
 use super::reselection::may_be_reselected;
 use crate::kit::{Duration, Nf, Tag, Timer, TimerKey};
+use pith_sbi::npcf_smpolicycontrol::{PolicyControlRequestTrigger, UpdateSmPolicy};
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, UpCnxState};
 use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
 use std::collections::HashMap;
@@ -190,6 +191,7 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::N2InfoNotify(_)
         | Request::RegistrationStatusUpdate(_)
         | Request::SmPolicyUpdateNotify(_) => true,
+        Request::UpdateSmPolicy(request) => reports_subscribed_qos(request),
         // The second one replaces the first.
         Request::SdmSubscribe(request) => request.body.implicit_unsubscribe == Some(true),
         Request::UpdateThreeGppRegistration(request) => request.body.purge_flag == Some(true),
@@ -204,9 +206,14 @@ fn may_be_repeated(request: &Request) -> bool {
     }
 }
 
-/// Requests that an NF which fails now (5xx) may process later: a notification of all rules of a session.
-const fn is_repeated_after_errors(request: &Request) -> bool {
-    matches!(request, Request::SmPolicyUpdateNotify(_))
+/// Requests that an NF which fails now (5xx) may process later: a notification of all rules of a session; and the deactivation or the end of a session
+/// whose SMF was interrupted, which would keep a tunnel or a session that the AMF has forgotten.
+fn is_repeated_after_errors(request: &Request) -> bool {
+    match request {
+        Request::SmPolicyUpdateNotify(_) | Request::ReleaseSmContext(_) => true,
+        Request::UpdateSmContext(request) => request.body.up_cnx_state == Some(UpCnxState::Deactivated),
+        _ => false,
+    }
 }
 
 /// Requests whose answer a procedure of the UE waits for.
@@ -227,6 +234,15 @@ const fn takes_policy(request: &Request) -> bool {
     matches!(request, Request::UpdateAmPolicyAssociation(request) if request.body.notification_uri.is_some())
 }
 
+/// Whether a report to the PCF says what is subscribed now (TS 29.512 4.2.4.2), and not that something happened.
+fn reports_subscribed_qos(request: &UpdateSmPolicy) -> bool {
+    let is_of_subscription = |it: &PolicyControlRequestTrigger| {
+        matches!(it, PolicyControlRequestTrigger::SeAmbrCh | PolicyControlRequestTrigger::DefQosCh)
+    };
+    let triggers = &request.body.rep_policy_ctrl_req_triggers;
+    !triggers.is_empty() && triggers.iter().all(is_of_subscription)
+}
+
 /// The resource of a request that later requests may concern too. A reference of an SM context is unique at its SMF.
 fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
     match request {
@@ -241,6 +257,9 @@ fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
         Request::UeContextTransfer(request) => Some(format!("{root}/transfer/{}", request.ue_context_id)),
         Request::RegistrationStatusUpdate(request) => {
             Some(format!("{root}/transfer/{}", request.ue_context_id))
+        }
+        Request::UpdateSmPolicy(request) if reports_subscribed_qos(request) => {
+            Some(format!("{root}/subscribed-qos/{}", request.sm_policy_id))
         }
         // Each notification has all rules of the session.
         Request::SmPolicyUpdateNotify(request) => Some(request.uri.to_string()),
@@ -362,6 +381,27 @@ mod tests {
         }
     }
 
+    /// Other reports say what has happened: the PCF may have counted it.
+    #[test]
+    fn a_report_of_the_subscribed_qos_is_repeated_until_a_later_one() {
+        use PolicyControlRequestTrigger::{AppSta, DefQosCh, SeAmbrCh};
+        let call = |triggers: &[PolicyControlRequestTrigger]| {
+            let mut body = pith_sbi::npcf_smpolicycontrol::SmPolicyUpdateContextData::default();
+            body.rep_policy_ctrl_req_triggers = triggers.to_vec();
+            let request = UpdateSmPolicy { sm_policy_id: "1".into(), body }.into();
+            Call { nf: Nf::Smf, tag: GIVEN, target: Target::Root(root()), request }
+        };
+        let mut kept = Retransmissions::default();
+        assert_eq!(kept.note(&call(&[SeAmbrCh, AppSta]), &root()), GIVEN, "it is sent once");
+        let tag = kept.note(&call(&[SeAmbrCh, DefQosCh]), &root());
+        let ReplyAction::RetryAfter(key, _) = kept.reply(tag, lost()) else { panic!("gives up") };
+        assert_eq!(kept.note(&call(&[AppSta]), &root()), GIVEN);
+        let later = kept.note(&call(&[SeAmbrCh]), &root());
+        assert_ne!(later, GIVEN);
+        assert!(matches!(kept.due_call(key), Some(DueCall::Superseded(Nf::Smf, GIVEN))));
+        assert!(matches!(kept.reply(later, lost()), ReplyAction::RetryAfter(..)));
+    }
+
     /// The SMF was killed in the middle of a service request.
     #[test]
     fn an_activation_is_repeated_once() {
@@ -375,6 +415,21 @@ mod tests {
         assert_eq!(pause, FIRST_PAUSE);
         assert!(matches!(kept.due_call(key), Some(DueCall::Send(Nf::Amf, again, ..)) if again == tag));
         assert_eq!(kept.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
+    }
+
+    /// A panic of the SMF's shard interrupts it.
+    #[test]
+    fn a_deactivation_that_fails_is_repeated_and_an_activation_is_not() {
+        for (state, is_repeated) in [(UpCnxState::Deactivated, true), (UpCnxState::Activating, false)] {
+            let body = SmContextUpdateData { up_cnx_state: Some(state), ..Default::default() };
+            let request = UpdateSmContext { sm_context_ref: "1".into(), body }.into();
+            let call = Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request };
+            let mut kept = Retransmissions::default();
+            let tag = kept.note(&call, &root());
+            let failed: Reply = Err(Problem::new(Cause::SystemFailure).into());
+            let action = kept.reply(tag, failed);
+            assert_eq!(matches!(action, ReplyAction::RetryAfter(..)), is_repeated, "{action:?}");
+        }
     }
 
     /// Where the UE is has nothing to do with its user plane.
