@@ -483,6 +483,9 @@ impl AwaitingModificationComplete {
             session.log(env, Level::Warn, || "the UE did not confirm the modification".to_owned());
             session.stop(env, SessionTimer::T3591);
             subscription_change::on_command_ended(session);
+            if !state.has_tunnel() {
+                subscription_change::repeat_with_user_plane(session);
+            }
             // Rules of which it does not know are removed from UPF and gNB.
             let failed = session.flows.revert();
             return fail_rules(session, env, failed, "the UE did not confirm them");

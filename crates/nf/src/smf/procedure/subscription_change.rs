@@ -131,6 +131,18 @@ pub(in crate::smf) fn on_command_ended(session: &mut SmContext) {
     session.subscription_change.take_if(|it| it.stage == Stage::Applying && !is_pending);
 }
 
+/// A UE that has no user plane did not answer the command: it may not be reachable (TS 24.501 6.3.2.5 a ends the procedure). UPF and SMF keep the
+/// rates, and the UE gets them when its user plane is active.
+pub(in crate::smf) fn repeat_with_user_plane(session: &mut SmContext) {
+    match &mut session.subscription_change {
+        Some(change) => change.repeats_command = true,
+        none => {
+            let (stage, deferred) = (Stage::AwaitingUserPlane, Some(session.qos.clone()));
+            *none = Some(SubscriptionChange { stage, repeats_command: false, deferred });
+        }
+    }
+}
+
 /// Handles the answer of UDM or PCF.
 pub(in crate::smf) fn on_reply(
     state: State,

@@ -3,6 +3,7 @@
 use super::policy::{enforced, notify, rule};
 use super::residency::{restarted, stored, tracked};
 use super::world::*;
+use crate::kit::Timer;
 use crate::testing::{ambr, root};
 use pith_nas::gsm::{
     PduSessionModificationCommandReject, PduSessionModificationComplete, PduSessionReleaseComplete,
@@ -252,6 +253,26 @@ fn a_decision_for_an_idle_ue_has_the_subscribed_qos_that_waits() {
         decision.sess_rules.insert("r".into(), Some(rule));
     });
     assert_eq!((known(&world).0, enforced(&world)), (80, 80_000));
+}
+
+/// Such as one in MICO mode: the command for a decision of the PCF does not reach it.
+#[test]
+fn an_unreachable_ue_gets_the_rates_when_its_user_plane_is_active() {
+    let mut world = World::established();
+    world.deactivate();
+    subscribe(&mut world, 80);
+    notified(&mut world);
+    notify(&mut world, rule(80, 9));
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    assert!(world.bench.timers.is_empty());
+    assert_eq!((known(&world), enforced(&world)), ((80, 80, true), 80_000));
+    world.take_ladder();
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    world.gnb_answers();
+    let ladder = world.take_ladder();
+    assert!(ladder.ends_with(CHANGE), "{ladder}");
+    world.uplink(PduSessionModificationComplete::new());
+    assert_eq!(known(&world), (80, 80, false));
 }
 
 #[test]
