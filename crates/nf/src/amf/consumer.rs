@@ -26,7 +26,7 @@ use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
 use pith_sbi::{ApiRoot, Base64, NfType, Reply, ResourceUri, Response, Uri};
-use pith_types::{AmfUeNgapId, ContextId, FiveGGuti, RanUeNgapId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, ContextId, FiveGGuti, RanUeNgapId, Snssai, Supi, Tai};
 use std::sync::Arc;
 
 /// Requests that change or delete a resource go to the NF that created it.
@@ -818,14 +818,27 @@ pub(crate) fn transfer_context(
     ue.call(env, target, request)
 }
 
+/// As [`transfer_context`], for a UE that this AMF has authenticated (TS 29.518 6.1.6.3.7).
+pub(crate) fn transfer_context_of_authenticated(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    old_amf: &Arc<ApiRoot>,
+    supi: Supi,
+) -> CallId {
+    let reason = namf::TransferReason::MobiRegUeValidated;
+    let mut body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
+    body.plmn_id = Some(env.config.guami.plmn_id);
+    let request = namf::UeContextTransfer { ue_context_id: UeContextId::Supi(supi), body };
+    ue.call(env, Target::Root(Arc::clone(old_amf)), request)
+}
+
 /// Namf_Communication_RegistrationStatusUpdate: whether this AMF has the UE's context now.
 pub(crate) fn report_transfer(
     env: &mut Env<'_>,
     peer: Arc<ApiRoot>,
-    guti: FiveGGuti,
+    ue_context_id: UeContextId,
     body: namf::UeRegStatusUpdateReqData,
 ) {
-    let ue_context_id = UeContextId::FiveGGuti(guti);
     env.call_without_reply(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
 }
 

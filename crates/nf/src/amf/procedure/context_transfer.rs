@@ -7,6 +7,9 @@
 //! | the context, or identification | | |
 //! | Namf_Communication_RegistrationStatusUpdate, when the UE is authenticated | | |
 //!
+//! An old AMF that cannot verify the message, as it has other keys than the UE (a target AMF of a handover has changed them, and lost its context), is
+//! asked once more when the UE is authenticated here: by the SUPI, without keys (TS 29.518 5.2.2.2.1, MOBI_REG_UE_VALIDATED).
+//!
 //! The old AMF verifies the REGISTRATION REQUEST, because it has the keys. By its policy (`amf.security.derive_k_amf`) it sends a key that is derived
 //! from K_AMF in place of that (TS 33.501 6.9.3): the UE derives it, too, when it gets a SECURITY MODE COMMAND that says so.
 
@@ -25,9 +28,9 @@ use pith_crypto::keys::KAmf;
 use pith_nas::NasCount;
 use pith_nas::ie::{PduSessionSet, RegistrationKind, UeSecurityCapability};
 use pith_nas::security::Algorithms;
-use pith_sbi::common::AccessType;
+use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
-use pith_sbi::{ApiRoot, Reply, Response};
+use pith_sbi::{ApiRoot, Cause, Reply, Response};
 use pith_types::FiveGGuti;
 use std::sync::Arc;
 
@@ -93,6 +96,9 @@ impl AwaitingUeContextTransfer {
 
     /// The old AMF's reply: with a context the UE is known and its message verified.
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        if self.attempt.is_verified {
+            return self.on_reply_for_authenticated(ue, env, reply);
+        }
         let context = match reply {
             Ok(Response::UeContextTransferred(transferred)) => transferred.ue_context,
             other => {
@@ -103,8 +109,12 @@ impl AwaitingUeContextTransfer {
                         problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}"))
                     )
                 });
+                let is_refused = problem.as_ref().is_some_and(|it| it.is(&Cause::IntegrityCheckFail));
                 if problem.is_some_and(|problem| problem.status >= 500) {
-                    self.old_amf.report_failure(env);
+                    let name = self.old_amf.name();
+                    self.old_amf.report_failure(env, name);
+                } else if is_refused && self.old_amf.is_other(env) && !self.attempt.begins_registration() {
+                    self.attempt.transferred_from = Some(self.old_amf);
                 }
                 return Ok(self.attempt.ask_identity(ue, env));
             }
@@ -112,7 +122,8 @@ impl AwaitingUeContextTransfer {
         let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
         let received = received_or_derived(&context).filter(|_| are_sessions(sessions));
         let (Some(supi), Some(received)) = (context.supi.clone(), received) else {
-            self.old_amf.report_failure(env);
+            let name = self.old_amf.name();
+            self.old_amf.report_failure(env, name);
             return Ok(self.attempt.ask_identity(ue, env));
         };
         let is_emergency = emergency::is_registered_elsewhere(env, &context);
@@ -146,23 +157,94 @@ impl AwaitingUeContextTransfer {
         }
         registration::identify(ue, env, attempt)
     }
+
+    /// The UE is authenticated, and has the keys of this AMF: with a context it keeps its sessions, without one they end.
+    fn on_reply_for_authenticated(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        reply: Reply,
+    ) -> RegistrationStep {
+        let Self { attempt, mut old_amf, .. } = self;
+        let Some(supi) = ue.supi.clone() else { return registration::on_authenticated(ue, env, attempt) };
+        let name = UeContextId::Supi(supi.clone());
+        match reply {
+            Ok(Response::UeContextTransferred(transferred)) => {
+                let context = transferred.ue_context;
+                let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
+                if context.supi.as_ref().is_some_and(|it| *it != supi) || !are_sessions(sessions) {
+                    old_amf.report_failure(env, name);
+                    return registration::on_authenticated(ue, env, attempt);
+                }
+                if emergency::is_registered_elsewhere(env, &context) {
+                    emergency::take_registration(ue, env);
+                }
+                reachability::take_drx(ue, &context);
+                let policy = context.pcf_am_policy_uri.clone().filter(consumer::is_policy);
+                ue.transferred_policy =
+                    policy.map(|uri| Box::new(TransferredPolicy { uri, is_taken: false }));
+                ue.pei = ue.pei.take().or(context.pei);
+                old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
+                take_over(ue, env, &attempt, old_amf, name);
+            }
+            Err(problem) if problem.status < 500 => {
+                env.out.log(Level::Info, || format!("no UE context was transferred: {problem}"));
+            }
+            _ => old_amf.report_failure(env, name),
+        }
+        registration::on_authenticated(ue, env, attempt)
+    }
 }
 
 impl OldAmf {
+    /// The UE context there.
+    const fn name(&self) -> UeContextId {
+        UeContextId::FiveGGuti(self.guti)
+    }
+
+    /// Whether it is not this one, and its root is known.
+    fn is_other(&self, env: &Env<'_>) -> bool {
+        self.api_root != env.config.identity.api_root
+    }
+
     /// No answer, or none that says what the old AMF did: if it has transferred the context, it is to serve the UE as before.
-    fn report_failure(self, env: &mut Env<'_>) {
-        if self.api_root != env.config.identity.api_root {
+    fn report_failure(self, env: &mut Env<'_>, name: UeContextId) {
+        if self.is_other(env) {
             let status = namf::UeContextTransferStatus::NotTransferred;
             let report = namf::UeRegStatusUpdateReqData::new(status);
-            consumer::report_transfer(env, self.api_root, self.guti, report);
+            consumer::report_transfer(env, self.api_root, name, report);
         }
     }
+}
+
+/// Requests the context of a UE that is authenticated, if its old AMF could not verify its message.
+pub(crate) fn begin_for_authenticated(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    mut attempt: Attempt,
+) -> Result<Step, Attempt> {
+    if attempt.is_verified {
+        return Err(attempt);
+    }
+    let (Some(old_amf), Some(supi)) = (attempt.transferred_from.take(), ue.supi.clone()) else {
+        return Err(attempt);
+    };
+    attempt.is_verified = true;
+    let call = consumer::transfer_context_of_authenticated(ue, env, &old_amf.api_root, supi);
+    let next = AwaitingUeContextTransfer { attempt, old_amf, call };
+    Ok(Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf))
 }
 
 /// The UE is authenticated: takes its sessions over, except those of slices that this AMF does not serve, and all at an initial registration
 /// (TS 24.501 5.5.1.2.4). Notifies the old AMF, and the SMFs.
 pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
-    let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
+    let Some(old_amf) = attempt.transferred_from.take() else { return };
+    let name = old_amf.name();
+    take_over(ue, env, attempt, old_amf, name);
+}
+
+fn take_over(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, old_amf: OldAmf, name: UeContextId) {
+    let OldAmf { api_root, guti: _, sessions } = old_amf;
     let begins = attempt.begins_registration();
     let (taken, left): (Vec<_>, Vec<_>) =
         sessions.into_iter().partition(|it| !begins && is_served(ue, env, it));
@@ -174,7 +256,7 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     let mut report = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     report.to_release_session_list = left.into_iter().map(|session| session.id).collect();
     report.pcf_reselected_ind = (!take_policy(ue, begins)).then_some(true);
-    consumer::report_transfer(env, api_root, guti, report);
+    consumer::report_transfer(env, api_root, name, report);
     if begins {
         return;
     }

@@ -514,6 +514,52 @@ fn the_sessions_end_if_the_new_amf_registers_the_phone_without_the_context() {
     }
 }
 
+/// Answers a call of the new AMF, as the old one.
+fn carry_from_old(new: &mut World, old: &mut World, operation: Operation) {
+    let at = new.calls.iter().position(|(_, _, request)| request.operation() == operation).unwrap();
+    let (tag, _, request) = new.calls.remove(at);
+    let reply = old.request(request);
+    new.input(Input::Reply { tag, from: Some(config().identity.api_root), reply });
+}
+
+/// The old AMF has other keys than the phone, as after a handover to an AMF that has changed them, and that has lost its context since: the phone is
+/// authenticated, and keeps its sessions (TS 29.518 5.2.2.2.1, MOBI_REG_UE_VALIDATED).
+#[test]
+fn a_phone_whose_message_the_old_amf_can_not_verify_keeps_its_sessions_once_it_is_authenticated() {
+    for is_known in [true, false] {
+        let (mut old, mut new, mut phone) = sets();
+        new.script.insert(Operation::UeContextTransfer, None);
+        new.script.insert(Operation::RegistrationStatusUpdate, None);
+        let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+        let mut nas = phone.initial_nas(request.clone());
+        nas[4] ^= 1;
+        phone.connect(&mut new, nas);
+        carry_from_old(&mut new, &mut old, Operation::UeContextTransfer);
+        phone.security = None;
+        assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)));
+        phone.send(&mut new, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
+        phone.secure(&mut new, request);
+        let again = new.calls.iter().find_map(|(_, _, request)| match request {
+            Request::UeContextTransfer(again) => Some(again),
+            _ => None,
+        });
+        let again = again.expect("it is asked again");
+        assert_eq!(again.ue_context_id, UeContextId::Supi(super::world::supi()), "not that of another phone");
+        assert_eq!(again.body.reason, namf::TransferReason::MobiRegUeValidated);
+        if is_known {
+            carry_from_old(&mut new, &mut old, Operation::UeContextTransfer);
+            carry_from_old(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+            assert!(!old.take_ladder().contains("ReleaseSmContext"), "they are the new AMF's");
+            old.assert_empty();
+        } else {
+            new.reply_to(Operation::UeContextTransfer, Err(Problem::context_not_found().into()));
+        }
+        phone.accepted(&mut new);
+        let audit = new.amf.audit();
+        assert_eq!((audit.registered, audit.sessions), (1, usize::from(is_known)));
+    }
+}
+
 #[test]
 fn an_unanswered_request_is_reported_as_failed() {
     let (_, mut new, mut phone) = sets();

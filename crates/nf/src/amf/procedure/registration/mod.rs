@@ -51,11 +51,11 @@ use pith_nas::ie::PduSessionSet;
 ///
 /// An initial or emergency registration ends the sessions of the previous one (TS 24.501 5.5.1.2.4). A context
 /// that is registered here already has subscription and policy.
-pub(crate) fn on_authenticated(
-    ue: &mut UeContext,
-    env: &mut Env<'_>,
-    mut attempt: Attempt,
-) -> RegistrationStep {
+pub(crate) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+    let mut attempt = match context_transfer::begin_for_authenticated(ue, env, attempt) {
+        Ok(step) => return Ok(step),
+        Err(attempt) => attempt,
+    };
     context_transfer::confirm(ue, env, &mut attempt);
     reallocation::confirm(ue, env, attempt.begins_registration());
     ue.note_registration_request(&attempt.request);

@@ -28,7 +28,8 @@ pub(crate) struct Attempt {
     pub ng_ksi_was_in_use: bool,
     /// What the UE is authenticated for.
     pub purpose: AuthenticationPurpose,
-    /// The AMF that transferred the context. It is notified whether the context was used.
+    /// The AMF that transferred the context. It is notified whether the context was used. If the message is not verified: the AMF that could
+    /// not do that, and has the context.
     pub transferred_from: Option<context_transfer::OldAmf>,
 }
 
