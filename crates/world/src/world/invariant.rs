@@ -36,6 +36,8 @@ pub(super) struct Watch {
     sequence_numbers: BTreeSet<(usize, u64)>,
     /// The home network's sequence number was set back.
     pub is_sqn_lost: bool,
+    /// UEs that have sent a NAS message to a gNB which had released them.
+    pub unheard: BTreeSet<usize>,
 }
 
 /// Registered UEs and sessions after all UEs have returned.
@@ -119,13 +121,15 @@ impl World {
     }
 
     /// Whether a UE reports a command that repeats one it has answered: its answer was lost with the process that was killed, or with the
-    /// connection that a panic ended (where contexts are not kept in memory between transactions, or are written at a procedure's end), and
-    /// the NF that sent the command continues (TS 24.501 6.3.3.5: T3592 expires).
+    /// connection that a panic ended (where contexts are not kept in memory between transactions, or are written at a procedure's end), or it met
+    /// the release of the connection; and the NF that sent the command continues (TS 24.501 6.3.3.5: T3592 expires).
     fn is_repetition(&self, violation: &str) -> bool {
+        let is_of = |ue: &usize| violation.starts_with(&format!("{} at ", super::radio::name(*ue)));
+        let was_unheard = self.watch.unheard.iter().any(is_of);
         let is_split = self.crash_points.crashed.is_some() && self.processes.len() > 1;
         let is_late = ["which is not active", "which is not in use"].iter().any(|it| violation.contains(it));
         let keeps_contexts = matches!(self.plan.residency, Residency::Soft | Residency::Durable);
-        (is_split || self.has_panicked() && !keeps_contexts)
+        (is_split || was_unheard || self.has_panicked() && !keeps_contexts)
             && is_late
             && violation.contains("PduSessionReleaseCommand")
     }

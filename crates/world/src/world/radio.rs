@@ -243,7 +243,10 @@ impl World {
                 self.uplink(ue, gnb, connection, signal);
             }
             // The gNB has no such connection: the UE gets a release.
-            Uplink::Nas(_) => self.to_ue(ue, connection, Downlink::Released),
+            Uplink::Nas(_) => {
+                self.watch.unheard.insert(ue);
+                self.to_ue(ue, connection, Downlink::Released);
+            }
             Uplink::Lost => {}
         }
     }
