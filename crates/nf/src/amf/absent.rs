@@ -130,6 +130,12 @@ impl Amf {
             // Delivered when its gNB has returned (`n2/setup.rs`).
             return false;
         }
+        if let Some(old) = self.superseding.get(&key) {
+            if !self.ues.is_resident(*old) {
+                return false;
+            }
+            self.superseding.remove(&key);
+        }
         self.ues.drop_copy(key);
         true
     }

@@ -94,6 +94,9 @@ pub struct Amf {
     lost: VecDeque<(Key, GnbHandle)>,
     /// What is deferred until contexts are back that are only in a store.
     awaited: BTreeMap<Key, Vec<Awaited>>,
+    /// Contexts that stay in the process until the absent one that each supersedes is back: otherwise the load of each of the two begins
+    /// when the copy of the other is dropped, without end.
+    superseding: BTreeMap<Key, Key>,
     /// UEs that changed, for a store.
     tracker: Tracker,
     /// UEs whose contexts ended, until the requests that release their resources are answered.
@@ -139,6 +142,7 @@ impl Amf {
             shared,
             lost: VecDeque::new(),
             awaited: BTreeMap::new(),
+            superseding: BTreeMap::new(),
             tracker: Tracker::default(),
             ended: EndedContexts::default(),
             restored: Restored::default(),
@@ -251,9 +255,14 @@ impl Amf {
 
     fn supersede(&mut self, now: Instant, new: Key, old: Key, out: &mut Outbox) {
         let again = Awaited::Supersede { new, old };
-        if self.defers(new, again) || self.defers(old, again) {
+        if self.defers(new, again) {
             return;
         }
+        if self.defers(old, again) {
+            self.superseding.insert(new, old);
+            return;
+        }
+        self.superseding.remove(&new);
         let Some(id) = self.ues.id(old) else { return };
         let effects = out.effects().len();
         let Some(mut old) = self.ues.remove(old) else { return self.end(id) };

@@ -2,7 +2,7 @@
 
 use super::world::{GNB, NgapIe, Phone, Shell, World, supi, transfer};
 use crate::amf::Amf;
-use crate::kit::{Deregister, Input, Instant, N2Input, NetworkFunction, Outbox, Timer, Tracking};
+use crate::kit::{Deregister, Input, Instant, Level, N2Input, NetworkFunction, Outbox, Timer, Tracking};
 use crate::testing::Stateless;
 use pith_nas::GmmMessage;
 use pith_nas::ie::ServiceType;
@@ -86,4 +86,23 @@ fn a_second_registration_supersedes_an_absent_context() {
     let Message::UeContextReleaseCommand(_) = world.next() else { panic!("{:?}", world.take_ladder()) };
     assert_eq!(world.amf.ues.len(), 1);
     assert!(has_no_copy(&world, &store));
+}
+
+#[test]
+fn a_context_waits_in_the_process_for_the_absent_one_that_it_supersedes() {
+    let (mut world, first, store) = stateless();
+    let supi = "imsi-999700000000002".parse().unwrap();
+    let mut other = Phone { supi, ran_id: pith_types::RanUeNgapId(77), ..Phone::default() };
+    other.register(&mut world);
+    assert!(has_no_copy(&world, &store));
+    let key = |phone: &Phone| world.amf.shared.index.find_supi(&phone.supi).unwrap();
+    let (old, new) = (key(&first), key(&other));
+    let mut out = Outbox::new(Level::Debug);
+    world.amf.supersede(world.now, new, old, &mut out);
+    // A load in each turn, whose end drops what may leave the process.
+    for _ in 0..3 {
+        store.borrow_mut().after(&mut world.amf, world.now, &mut out);
+    }
+    assert_eq!((world.amf.ues.len(), world.amf.ues.take_missed()), (1, Vec::new()));
+    assert!(world.amf.superseding.is_empty());
 }
