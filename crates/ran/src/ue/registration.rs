@@ -82,7 +82,7 @@ impl Ue {
         }
         self.request_reachability(&mut request, kind);
         if !begins_registration(kind) {
-            request.pdu_session_status = Some(self.sessions.active_set());
+            request.pdu_session_status = Some(self.sessions.status());
         }
         request
     }

@@ -52,8 +52,8 @@ impl Ue {
         let without_user_plane = self.sessions.without_user_plane();
         let wants_user_plane = wants_data && !without_user_plane.is_empty();
         request.uplink_data_status = wants_user_plane.then_some(without_user_plane);
-        let active = self.sessions.active_set();
-        request.pdu_session_status = (!active.is_empty()).then_some(active);
+        let status = self.sessions.status();
+        request.pdu_session_status = (!status.is_empty()).then_some(status);
         let cause = match service_type {
             ServiceType::Data => RrcEstablishmentCause::mo_Data,
             ServiceType::EmergencyServices => RrcEstablishmentCause::emergency,

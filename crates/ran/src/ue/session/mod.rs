@@ -142,8 +142,12 @@ impl Sessions {
         self.active.iter()
     }
 
-    pub fn active_set(&self) -> PduSessionSet {
-        self.active.iter().map(|session| session.id).collect()
+    /// The PDU session status: the sessions that are not in PDU SESSION INACTIVE, thus also those that are being established, which are in
+    /// PDU SESSION ACTIVE PENDING (TS 24.501 9.11.3.44, 6.1.3.2).
+    pub fn status(&self) -> PduSessionSet {
+        let is_pending = |t: &&Transaction| matches!(t.procedure, Procedure::Establishment(_));
+        let pending = self.transactions.iter().filter(is_pending).map(|transaction| transaction.session);
+        self.active.iter().map(|session| session.id).chain(pending).collect()
     }
 
     pub fn without_user_plane(&self) -> PduSessionSet {
