@@ -6,7 +6,13 @@ const SEEDS: u64 = 256;
 
 #[test]
 fn every_seed_keeps_the_invariants() {
-    let (_, failures) = reports_of((0..SEEDS).map(Plan::of_seed));
+    // Later ones that found a fault.
+    let found = [
+        // Of two absent contexts of a subscriber each was loaded when the copy of the other was dropped, without end.
+        945, // The radio lost the second of two accepts of a session, which had another address.
+        1517,
+    ];
+    let (_, failures) = reports_of((0..SEEDS).chain(found).map(Plan::of_seed));
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 

@@ -71,6 +71,21 @@ pub(super) struct History {
     ends: BTreeSet<u8>,
     /// The last end of a subscription: sessions that were being established then end, too.
     unsubscribed: Option<Instant>,
+    /// The last message to the UE that the radio lost.
+    lost_downlink: Option<Instant>,
+}
+
+impl History {
+    /// The radio lost a message to the UE.
+    pub(super) fn note_lost_downlink(&mut self, now: Instant) {
+        self.lost_downlink = Some(now);
+    }
+
+    /// Whether the UE may have sent its request for a session again before it got the first accept, and not have got the second one, which no
+    /// timer repeats (TS 24.501 6.4.1.3, 6.4.1.6 a): the SMF has established the session twice.
+    fn may_lack_second_accept(&self, since: Instant) -> bool {
+        self.lost_downlink.is_some_and(|lost| since <= lost && lost < since + ESTABLISHMENT)
+    }
 }
 
 /// A session is established within this time.
@@ -182,11 +197,13 @@ impl World {
         history.sessions = sessions.collect();
     }
 
-    /// Whether the UE got that session from an instance that could not store it, and ended.
+    /// Whether the UE got that session from an instance that could not store it, and ended; or lacks the second of two accepts.
     pub(super) fn may_have_former_session(&self, ue: usize, id: u64) -> bool {
         let sessions = &self.ues[ue].history.sessions;
         let since = u8::try_from(id).ok().and_then(|id| sessions.get(&id)).map(|(_, since)| *since);
-        since.is_some_and(|since| self.unstored.may_have_lost(since))
+        since.is_some_and(|since| {
+            self.unstored.may_have_lost(since) || self.ues[ue].history.may_lack_second_accept(since)
+        })
     }
 
     /// What a user ends is not lost. In a kill the procedure says what it ends.

@@ -273,6 +273,7 @@ impl World {
     pub(super) fn signal_to_ue(&mut self, gnb: usize, connection: UeKey, signal: Downlink) {
         let Some(ue) = self.gnbs[gnb].connections.get(&connection).copied() else { return };
         if matches!(signal, Downlink::Nas(_)) && self.fault_occurs(self.plan.faults.radio_loss) {
+            self.ues[ue].history.note_lost_downlink(self.now);
             return self.record("air", name(ue), "(lost)");
         }
         self.to_ue(ue, connection.0.into(), signal);
