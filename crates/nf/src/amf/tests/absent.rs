@@ -91,7 +91,8 @@ fn a_second_registration_supersedes_an_absent_context() {
 #[test]
 fn a_context_waits_in_the_process_for_the_absent_one_that_it_supersedes() {
     let (mut world, first, store) = stateless();
-    let supi = "imsi-999700000000002".parse().unwrap();
+    let supi: pith_types::Supi = "imsi-999700000000002".parse().unwrap();
+    world.found = supi.clone();
     let mut other = Phone { supi, ran_id: pith_types::RanUeNgapId(77), ..Phone::default() };
     other.register(&mut world);
     assert!(has_no_copy(&world, &store));
