@@ -18,6 +18,7 @@ use super::Amf;
 use super::connection::RanContext;
 use super::context::{Env, UeContext, host_of};
 use super::document::{self, StoredConnection, Unpacked};
+use super::ladn;
 use super::mobility::{self, n2_handover};
 use super::n2;
 use super::procedure::{self, Procedure, deregistration, subscription_change, ue_context_release};
@@ -175,6 +176,8 @@ fn resume(ue: &mut UeContext, env: &mut Env<'_>, TakenOver { is_cut, lost_connec
     }
     procedure::abort(ue, env);
     mobility::abort(ue, env);
+    // A report may have been lost, or its SMF may have lost what it had begun.
+    ladn::report_all(ue, env);
     if connection.is_some() {
         let cause = CauseRadioNetwork::release_due_to_5gc_generated_reason;
         n2::release(ue, env, Cause::RadioNetwork(cause));
