@@ -131,9 +131,10 @@ impl Amf {
             return false;
         }
         if let Some(old) = self.superseding.get(&key) {
-            if !self.ues.is_resident(*old) {
+            if self.awaited.contains_key(old) {
                 return false;
             }
+            // It does not come back.
             self.superseding.remove(&key);
         }
         self.ues.drop_copy(key);
@@ -186,6 +187,7 @@ impl Amf {
         self.end(id);
         self.shared.index.free_all(key);
         self.awaited.remove(&key);
+        self.superseding.remove(&key);
         let Some(connection) = connection else { return };
         self.with_env(now, out, |env| {
             release_connection(env, connection, Cause::Nas(CauseNas::unspecified));
