@@ -143,7 +143,7 @@ fn trust_all_sources() {
 fn forger(lab: &Lab, source: Ipv4Addr) -> UdpSocket {
     lab.server.run(move || {
         run(&format!("ip addr replace {source}/32 dev eth0"));
-        UdpSocket::bind((source, 7000)).unwrap()
+        bound((source, 7000))
     })
 }
 
@@ -515,7 +515,7 @@ fn ues_of_one_tenant_reach_each_other() {
 fn stranger(lab: &Lab) -> UdpSocket {
     let socket = lab.radio.run(|| {
         run(&format!("ip addr add {STRANGER}/24 dev eth0"));
-        UdpSocket::bind((STRANGER, GTPU_PORT)).unwrap()
+        bound((STRANGER, GTPU_PORT))
     });
     run(&format!("ip neigh replace {STRANGER} lladdr 02:00:00:00:00:02 dev n3 nud permanent"));
     socket.set_read_timeout(Some(PATIENCE)).unwrap();

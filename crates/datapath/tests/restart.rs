@@ -174,7 +174,7 @@ fn survives(kind: Kind) {
     let (radio, data) = (wire("n3", UPF, GNB, kind), wire("n6", UPF_N6, SERVER, kind));
     data.run(|| drop(run(&format!("ip route add 10.45.0.0/16 via {UPF_N6}"))));
     let socket = |host: &Host, address, port, patience| {
-        let socket = host.run(move || UdpSocket::bind((address, port)).unwrap());
+        let socket = host.run(move || bound((address, port)));
         socket.set_read_timeout(Some(patience)).unwrap();
         socket
     };
@@ -229,7 +229,7 @@ fn tunnels_that_may_come_back_are_not_refused() {
     let kind = Kind::Generic;
     let folder = Folder::new("refuse");
     let (radio, _data) = (wire("n3", UPF, GNB, kind), wire("n6", UPF_N6, SERVER, kind));
-    let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
+    let gnb = radio.run(|| bound((GNB, GTPU_PORT)));
     gnb.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let is_refused = || {
         gnb.send_to(&gpdu(0xdead, &udp(UE, SERVER, 7000, b"x")), (UPF, GTPU_PORT)).unwrap();

@@ -176,7 +176,7 @@ pub fn lab(kind: Kind, config: DatapathConfig) -> Option<Lab> {
     }
     let config = DatapathConfig { n3_addresses, path, interfaces, xdp_hook, ..config };
     let upf = UserPlane::start(config).unwrap();
-    let gnb = radio.run(|| UdpSocket::bind((GNB, GTPU_PORT)).unwrap());
+    let gnb = radio.run(|| bound((GNB, GTPU_PORT)));
     gnb.set_read_timeout(Some(PATIENCE)).unwrap();
     Some(Lab { upf, gnb, kind, radio, server })
 }
@@ -221,7 +221,7 @@ impl Lab {
 
     /// A socket of the data network.
     pub fn data_network(&self, port: u16) -> UdpSocket {
-        let socket = self.server.run(move || UdpSocket::bind((SERVER, port)).unwrap());
+        let socket = self.server.run(move || bound((SERVER, port)));
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
     }
@@ -291,6 +291,20 @@ impl Lab {
             let (name, counters) = (reason.name(), self.upf.counters());
             assert!(Instant::now() < deadline, "waited in vain for {count} of {name}: {counters:?}");
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A socket bound to that address. A command that another test starts has this process's sockets, also those that are closed
+/// meanwhile, until it is executed.
+pub fn bound(address: (Ipv4Addr, u16)) -> UdpSocket {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match UdpSocket::bind(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            socket => return socket.unwrap(),
         }
     }
 }
