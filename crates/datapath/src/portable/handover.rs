@@ -45,7 +45,7 @@ impl Worker {
                 }
                 Order::Drain(done) => {
                     while self.forward_redirected().0 {}
-                    self.path.wake_receivers();
+                    self.path.give_to_others();
                     self.path.ports = super::Ports::default();
                     confirm(&done, ());
                 }

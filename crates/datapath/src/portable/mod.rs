@@ -219,19 +219,30 @@ impl PortableDatapath {
 
     fn start_worker(
         &mut self,
-        Descriptors { sockets, tun }: Descriptors,
+        descriptors: Descriptors,
         outer_ids: OuterIds,
         inbox: Arc<Inbox>,
         incoming: Receiver<QueuedPacket>,
         holds: bool,
     ) -> Result<(), StartError> {
         let index = self.workers.len();
-        let shared = handover::Shared::of(&sockets, &tun)?;
-        let counters = Arc::new(WorkerCounters::default());
-        let path = Path {
-            worker: Index(index),
+        let descriptors_shared = handover::Shared::of(&descriptors.sockets, &descriptors.tun)?;
+        let path = self.path(Index(index), descriptors, outer_ids);
+        let counters = Arc::clone(&path.counters);
+        let queues = Queues::new(Arc::clone(&self.shared.room), incoming);
+        let worker = Worker::new(Arc::clone(&inbox), path, queues, holds);
+        let builder = thread::Builder::new().name(format!("pith-upf-{index}")).stack_size(STACK);
+        let thread = Some(builder.spawn(|| worker.run())?);
+        self.workers.push(Handle { inbox, counters, shared: descriptors_shared, thread });
+        Ok(())
+    }
+
+    /// The outputs of a worker.
+    fn path(&self, worker: Index, Descriptors { sockets, tun }: Descriptors, outer_ids: OuterIds) -> Path {
+        Path {
+            worker,
             shared: Arc::clone(&self.shared),
-            counters: Arc::clone(&counters),
+            counters: Arc::default(),
             sockets,
             border: Border::new(self.keeper.reach()),
             ports: Ports::default(),
@@ -243,15 +254,9 @@ impl PortableDatapath {
             read: Vec::new(),
             queueing: Vec::new(),
             spare: Vec::new(),
-            receivers: 0,
+            for_others: Vec::new(),
             now: self.shared.clock.now(),
-        };
-        let queues = Queues::new(Arc::clone(&self.shared.room), incoming);
-        let worker = Worker::new(Arc::clone(&inbox), path, queues, holds);
-        let builder = thread::Builder::new().name(format!("pith-upf-{index}")).stack_size(STACK);
-        let thread = Some(builder.spawn(|| worker.run())?);
-        self.workers.push(Handle { inbox, counters, shared, thread });
-        Ok(())
+        }
     }
 
     /// Readable while events are pending for [`poll_events`](Datapath::poll_events).
@@ -569,6 +574,7 @@ fn bind(address: &IpAddr) -> Result<GtpuSocket, StartError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pith_upf::contract::{Action, Destination, Far, FarId, Pdr, PdrId, Source, Teid};
 
     /// While the worker is between taking messages and receiving packets.
     #[test]
@@ -604,6 +610,53 @@ mod tests {
         let mut inner = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 45, 0, ue as u8, 192, 0, 2, 1];
         inner.extend([0, 7, 0, 7, 0, 8, 0, 0]);
         [&[0x30, 255, 0, 28][..], &teid.to_be_bytes(), &inner].concat()
+    }
+
+    /// A packet that its worker has not sent yet, and a later one of its flow, which another worker queues: meanwhile a packet of
+    /// another flow waits there.
+    #[test]
+    fn a_packet_queued_at_another_worker_follows_those_before_it() {
+        if !crate::sys::enter_namespace() {
+            return;
+        }
+        assert!(
+            std::process::Command::new("ip").args("link set lo up".split(' ')).status().unwrap().success()
+        );
+        let config = DatapathConfig { workers: 2, ..DatapathConfig::default() };
+        let mut upf = PortableDatapath::start(config.clone()).unwrap();
+        let gnb = UdpSocket::bind("127.0.0.2:2152").unwrap();
+        let mut session = tables::tests::session(1, 1, 2);
+        session.ue.v6 = None;
+        let tunnel = Tunnel { peer: "127.0.0.2".parse().unwrap(), teid: Teid(1), dscp: None };
+        session.pdrs.push(Pdr { id: PdrId(2), source: Source::Network, ..session.pdrs[0].clone() });
+        session.fars = vec![Far { id: FarId(1), action: Action::Forward(Destination::Tunnel(tunnel)) }];
+        upf.install(Arc::new(session));
+        let rules = Arc::clone(upf.rules(SessionId(1)).unwrap());
+        let mut path = upf.path(Index(1), Descriptors::of(&config, None).unwrap(), OuterIds::new(1, 2));
+        let to_ue = |number| {
+            let mut packet = vec![0x45, 0, 0, 29, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 10, 45, 0, 2];
+            packet.extend([0, 7, 0, 7, 0, 9, 0, 0, number]);
+            packet
+        };
+        let deliver = |path: &mut Path, number| {
+            let packet = to_ue(number);
+            let flow = crate::packet::Flow::of(&packet).unwrap();
+            path.deliver_past_kernel(&rules, &flow, &packet);
+        };
+        let received = || {
+            let mut octets = [0; 100];
+            gnb.recv(&mut octets).map(|length| octets[length - 1])
+        };
+        deliver(&mut path, 1);
+        rules.state.waiting(Direction::Downlink).join(Index(0));
+        deliver(&mut path, 2);
+        upf.workers[0].inbox.wake();
+        gnb.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        assert_eq!(received().map_err(|error| error.kind()), Err(io::ErrorKind::WouldBlock));
+        path.flush_n3();
+        path.give_to_others();
+        gnb.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert_eq!([received().unwrap(), received().unwrap()], [1, 2]);
     }
 
     #[test]

@@ -118,8 +118,8 @@ pub struct Path {
     pub queueing: Vec<QueuedPacket>,
     /// Buffers to reuse for packets that must be queued.
     pub spare: Vec<Vec<u8>>,
-    /// A bit for each worker that was given packets.
-    pub receivers: u64,
+    /// Packets to be queued at other workers, once this worker's batches are sent: these may contain earlier packets of their flows.
+    pub for_others: Vec<(Worker, QueuedPacket)>,
     pub now: Now,
 }
 
@@ -226,25 +226,45 @@ impl Path {
         let queued_packet = QueuedPacket::new(Arc::clone(rules), rule.index, ingress, bytes);
         let owner = rules.state.waiting(rule.direction()).join(self.worker);
         if owner == self.worker {
-            return self.queueing.push(queued_packet);
-        }
-        match self.shared.worker_queues.get(owner.0) {
-            Some(queue) if queue.push(queued_packet) => self.receivers |= 1 << (owner.0 % 64),
-            _ => {
-                rule.flow.refuse(ingress.flow.length, false);
-                rules.state.waiting(rule.direction()).leave();
-                self.refuse(rules, Some(rule), ingress, DropReason::QueueFull);
-            }
+            self.queueing.push(queued_packet);
+        } else {
+            self.for_others.push((owner, queued_packet));
         }
     }
 
-    /// Wakes the workers that were given packets.
-    pub fn wake_receivers(&mut self) {
-        let receivers = std::mem::take(&mut self.receivers);
+    /// Gives other workers the packets for their queues, and wakes them. The batches are sent.
+    pub fn give_to_others(&mut self) {
+        if self.for_others.is_empty() {
+            return;
+        }
+        let mut packets = std::mem::take(&mut self.for_others);
+        let mut receivers = 0u64;
+        for (owner, queued_packet) in packets.drain(..) {
+            match self.shared.worker_queues.get(owner.0).map(|queue| queue.push(queued_packet)) {
+                Some(Ok(())) => receivers |= 1 << (owner.0 % 64),
+                Some(Err(queued_packet)) => self.refuse_queued(&queued_packet),
+                None => {}
+            }
+        }
+        self.for_others = packets;
         let worker_queues = self.shared.worker_queues.iter().enumerate();
         worker_queues
             .filter(|(at, _)| receivers & 1 << (at % 64) != 0)
             .for_each(|(_, queue)| queue.wake_if_parked());
+    }
+
+    /// Drops a packet that its queue has no room for.
+    fn refuse_queued(&self, queued_packet: &QueuedPacket) {
+        queued_packet.leave();
+        let rule = queued_packet.rule();
+        rule.iter().for_each(|rule| rule.flow.refuse(queued_packet.bytes.len(), false));
+        match Flow::of(&queued_packet.bytes) {
+            Some(flow) => {
+                let ingress = queued_packet.ingress(&flow);
+                self.refuse(&queued_packet.rules, rule, ingress, DropReason::QueueFull);
+            }
+            None => self.drop(DropReason::QueueFull, 1),
+        }
     }
 
     /// Writes the tunnel's headers before a packet in the N3 batch's arena, by its rule and received QFI, and

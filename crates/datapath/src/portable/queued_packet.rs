@@ -4,7 +4,7 @@ use super::inbox::Inbox;
 use super::path::select_rule;
 use crate::packet::Flow;
 use crate::rules::{Ingress, Origin, Rule, Rules};
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use pith_upf::contract::{Action, Direction, DropReason, Qfi};
 use pith_upf::qos::{Arrival, Ecn, Hold, QueueAction};
 use std::sync::Arc;
@@ -110,9 +110,9 @@ impl WorkerQueue {
         (Self { sender, inbox }, receiver)
     }
 
-    /// Adds a packet; `false` if the queue is full.
-    pub fn push(&self, queued_packet: QueuedPacket) -> bool {
-        self.sender.try_send(queued_packet).is_ok()
+    /// Adds a packet, or returns it if the queue is full.
+    pub fn push(&self, queued_packet: QueuedPacket) -> Result<(), QueuedPacket> {
+        self.sender.try_send(queued_packet).map_err(TrySendError::into_inner)
     }
 
     /// Wakes the worker if it sleeps.

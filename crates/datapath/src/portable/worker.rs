@@ -90,7 +90,7 @@ impl Worker {
                 return;
             }
             self.queues.serve(&mut self.path, &self.tables);
-            self.path.wake_receivers();
+            self.path.give_to_others();
             if ready == 0 {
                 ready = self.sleep();
                 if self.begin_batch() == Continuation::Stop {
