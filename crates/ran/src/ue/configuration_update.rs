@@ -13,6 +13,10 @@ use pith_nas::ie::{MobileIdentity, RegistrationKind};
 impl Ue {
     /// CONFIGURATION UPDATE COMMAND (TS 24.501 5.4.4.3).
     pub(super) fn receive_configuration_update(&mut self, command: ConfigurationUpdateCommand) {
+        if self.state == State::AwaitingDeregistrationAccept {
+            // It crossed DEREGISTRATION REQUEST: the UE ignores it, and the AMF aborts the update (TS 24.501 5.4.4.5 c, 5.4.4.6 c).
+            return;
+        }
         if !matches!(self.state, State::Registered | State::AwaitingServiceAccept) {
             return self.report_unexpected_message("ConfigurationUpdateCommand");
         }

@@ -7,7 +7,9 @@ use pith_crypto::keys::KAmf;
 use pith_crypto::milenage::Milenage;
 use pith_crypto::nas::{CipheringAlgorithm, Direction, IntegrityAlgorithm};
 use pith_crypto::sqn::UsimSequence;
-use pith_nas::ie::{IntraN1Container, NasSecurityAlgorithms, NgKsi, PduSessionType};
+use pith_nas::ie::{
+    ConfigurationUpdateIndication, IntraN1Container, MobileIdentity, NasSecurityAlgorithms, NgKsi, PduSessionType,
+};
 use pith_nas::security::Algorithms;
 use pith_nas::{NasCount, NasSecurity, Role, SecurityHeaderType};
 use pith_types::Tac;
@@ -120,6 +122,21 @@ fn deregistration_waits_only_for_the_procedure_in_progress() {
                 .any(|output| matches!(output, Output::Event(Event::Deregistered { by_network: false })))
         );
     }
+}
+
+/// TS 24.501 5.4.4.5 c.
+#[test]
+fn a_configuration_update_that_crosses_a_deregistration_is_ignored() {
+    let (mut ue, mut out) = (ue(), Vec::new());
+    (ue.state, ue.connection) = (State::Registered, Connection::Unsecured);
+    ue.handle(Instant::START, Input::Deregister { switch_off: false }, &mut out);
+    assert_eq!(ue.state, State::AwaitingDeregistrationAccept);
+    let mut command = pith_nas::gmm::ConfigurationUpdateCommand::new();
+    command.guti = Some(MobileIdentity::FiveGGuti("5g-guti-2089302004055f4ddd1".parse().unwrap()));
+    command.indication = Some(ConfigurationUpdateIndication { acknowledgement: true, ..Default::default() });
+    ue.receive_configuration_update(command);
+    assert!(ue.out.is_empty(), "neither answered nor reported: {:?}", ue.out);
+    assert_eq!((ue.state, ue.guti()), (State::AwaitingDeregistrationAccept, None));
 }
 
 #[test]
