@@ -62,6 +62,7 @@ use pith_ngap::transfer::Tunnel;
 use pith_ran::ue::PagedWith;
 use pith_runtime::residency::OwnerMemory;
 use pith_sbi::token::Verifier;
+use pith_upf::contract::SessionId;
 use process::Process;
 use radio::SimUe;
 use sbi::Exchange;
@@ -205,6 +206,8 @@ pub struct World {
     moved: u32,
     /// Tunnels that gNBs have opened for UEs of other gNBs.
     lent_tunnels: HashSet<Tunnel>,
+    /// Sessions that UPFs have established; `true`: no SMF has got a response with the SEID.
+    unheard_sessions: BTreeMap<(usize, SessionId), bool>,
     /// The run is one of [`crate::kill`]: nothing may leak.
     is_kill: bool,
 }
@@ -250,6 +253,7 @@ impl World {
             panicking: None,
             moved: 0,
             lent_tunnels: HashSet::new(),
+            unheard_sessions: BTreeMap::new(),
             is_kill: false,
             plan,
         };

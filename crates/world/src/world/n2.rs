@@ -12,7 +12,7 @@ use pith_ngap::{Message, NgSetupResponse};
 use pith_ran::Instant as RanInstant;
 use pith_ran::gnb::{Bearer, Gnb, Input, Output, Settings, UeKey};
 use pith_types::FiveGSTmsi;
-use pith_upf::contract::{Action, Destination, Far, Tunnel as UpfTunnel};
+use pith_upf::contract::{Action, Destination, Far, Session, Tunnel as UpfTunnel};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -261,7 +261,14 @@ impl World {
             .iter()
             .enumerate()
             .flat_map(|(at, upf)| upf.datapath.sessions.values().map(move |it| (at, it)));
-        let mut sending = sessions.filter(|(_, session)| session.fars.iter().any(to_gnb));
+        // A forwarding tunnel of a handover of which the SMF got no response, and which it can't name to the UPF (TS 29.244 6.4, 7.2.2.4.2: N1
+        // transmissions were lost). No packets arrive there: the source gNB got no endpoint.
+        let is_unheard = |upf: usize, session: &Session| {
+            let is_tunnel = session.ue.v4.is_none() && session.ue.v6.is_none();
+            is_tunnel && self.unheard_sessions.get(&(upf, session.id)) == Some(&true)
+        };
+        let mut sending =
+            sessions.filter(|(upf, session)| session.fars.iter().any(to_gnb) && !is_unheard(*upf, session));
         let must_wait = |upf, ue| is_known(upf, ue) && !self.has_amf_lost_session(ue);
         if let Some((_, session)) = sending.find(|(upf, session)| must_wait(*upf, session.ue.v4)) {
             let ue = session.ue.v4;

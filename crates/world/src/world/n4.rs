@@ -7,8 +7,9 @@ use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n4::{N4GatewayEffect, N4GatewayInput};
 use pith_nf::kit::{N4Effect, N4Error, N4Input, TimerKey};
 use pith_pfcp::message::AssociationSetupRequest;
-use pith_pfcp::{Header, Message};
+use pith_pfcp::{Header, Message, MessageType};
 use pith_types::ShardId;
+use pith_upf::contract::SessionId;
 use pith_upf::{Effect, Input};
 use std::net::SocketAddr;
 
@@ -27,6 +28,9 @@ impl World {
 
     pub(super) fn to_n4_gateway(&mut self, process: usize, upf: usize, octets: Vec<u8>) {
         self.enemy.observe_pfcp(&octets);
+        if let Some(session) = established(&octets) {
+            self.unheard_sessions.insert((upf, session), false);
+        }
         self.n4_gateway(process, N4GatewayInput::Datagram { from: upf_n4(upf), octets });
     }
 
@@ -139,6 +143,9 @@ impl World {
         self.record(name(upf), "SMF", pfcp_name(&octets));
         let process = (0..self.processes.len()).find(|process| smf_n4(*process) == peer);
         if let Some(process) = process {
+            if let Some(session) = established(&octets) {
+                self.unheard_sessions.entry((upf, session)).or_insert(true);
+            }
             self.datagram(|octets| SimEvent::ToN4Gateway { process, upf, octets }, octets);
         }
     }
@@ -155,6 +162,18 @@ fn without_retention(octets: Vec<u8>) -> Vec<u8> {
         Ok(()) => without,
         Err(_) => octets,
     }
+}
+
+/// The session that a UPF has established, according to that response.
+fn established(octets: &[u8]) -> Option<SessionId> {
+    let (header, _) = Header::decode(octets).ok()?;
+    if header.message_type != MessageType::SESSION_ESTABLISHMENT_RESPONSE {
+        return None;
+    }
+    let Ok((_, Message::SessionEstablishmentResponse(response))) = Message::decode(octets) else {
+        return None;
+    };
+    response.up_f_seid.map(|seid| SessionId(seid.seid))
 }
 
 /// A UPF in ladders.
