@@ -2,6 +2,7 @@
 
 use pith_nf::kit::{Instant, Nf, Tag};
 use pith_sbi::Uri;
+use pith_types::BlockId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,6 +72,8 @@ pub(crate) struct Journal {
     pub keeps_all: bool,
     /// Pending SBI calls.
     pub open_calls: BTreeSet<(CallerId, Tag)>,
+    /// The keys that the contexts of a block had when an NF passed it last.
+    pub passed: BTreeMap<(CallerId, BlockId), Vec<u64>>,
     /// The callback URIs that UDM and PCF were given last, by SUPI.
     pub callbacks: BTreeMap<(String, Callback), Uri>,
     /// Authentication vectors that left the UDM, by SUPI.
@@ -106,6 +109,17 @@ impl Journal {
         Keys {
             new: self.keys.get(supi).copied().unwrap_or(0),
             derived: self.derived_keys.get(supi).map_or(0, BTreeSet::len),
+        }
+    }
+
+    /// A shard has released a block to another instance. The block waits for the replies that its contexts wait for: a call that is still open was
+    /// superseded by a later one, and its reply has no context any longer.
+    pub fn note_released(&mut self, (process, shard): (usize, usize), block: BlockId) {
+        let Self { passed, open_calls, .. } = self;
+        let of_shard =
+            passed.extract_if(.., |((at, of, _), passed), _| (*at, *of, *passed) == (process, shard, block));
+        for ((place, _), owners) in of_shard {
+            open_calls.retain(|(caller, tag)| *caller != place || !owners.contains(&tag.owner));
         }
     }
 

@@ -328,7 +328,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 
     fn pass_block(&mut self, now: Instant, block: BlockId, out: &mut Outbox) -> PassedPart {
-        self.inner_mut().pass_block(now, block, out)
+        let part = self.inner_mut().pass_block(now, block, out);
+        let owners = part.contexts.iter().map(|context| context.key).collect();
+        self.journal.open().passed.insert((self.place, block), owners);
+        part
     }
 
     fn take_block(&mut self, now: Instant, block: BlockId, part: PassedPart, out: &mut Outbox) {

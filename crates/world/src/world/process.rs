@@ -442,7 +442,7 @@ impl World {
             ShardEffect::PassOn { shard: to, input } => self.pass_on((process, shard), to.into(), *input),
             ShardEffect::OwnersChanged(change) => self.owners_changed((process, shard), change),
             // The map has changed with the effect before.
-            ShardEffect::Released(_) => {}
+            ShardEffect::Released(change) => self.journal().note_released((process, shard), change.block),
             ShardEffect::MoveEnded { change, result } => self.move_ended(process, change, result),
             // Taken by `begin_reads`.
             ShardEffect::Restore(_) => self.watch.fail("contexts that an input needs are not restored"),
