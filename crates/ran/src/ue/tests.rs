@@ -8,7 +8,8 @@ use pith_crypto::milenage::Milenage;
 use pith_crypto::nas::{CipheringAlgorithm, Direction, IntegrityAlgorithm};
 use pith_crypto::sqn::UsimSequence;
 use pith_nas::ie::{
-    ConfigurationUpdateIndication, IntraN1Container, MobileIdentity, NasSecurityAlgorithms, NgKsi, PduSessionType,
+    ConfigurationUpdateIndication, IntraN1Container, MobileIdentity, NasSecurityAlgorithms, NgKsi,
+    PduSessionType,
 };
 use pith_nas::security::Algorithms;
 use pith_nas::{NasCount, NasSecurity, Role, SecurityHeaderType};
