@@ -85,7 +85,7 @@ pub struct Tracker {
     touched: Vec<ContextId>,
     /// Contexts that were read from documents and written since; it is not known yet whether a write has succeeded.
     unconfirmed: BTreeSet<ContextId>,
-    /// Contexts that are stored also in a transaction ([`Tracker::require_in_transaction`]).
+    /// Contexts that are stored also in a transaction ([`Tracker::require_in_transaction`], [`Tracker::note_all`]).
     in_transaction: BTreeSet<ContextId>,
     /// Contexts whose keys are those of another document, or whose document is about to be deleted, with the lowest COUNT that this document
     /// does not reserve. It is not known yet whether a write or a deletion has succeeded: else the next process has that document.
@@ -360,9 +360,11 @@ impl Tracker {
         self.stored.contains_key(&id) && !is_among(&self.changed) && !is_among(&self.required)
     }
 
-    /// All contexts with a document count as changed: the store may have lost some.
+    /// All contexts with a document count as changed: the store may have lost some. In a transaction, too: the document of the one before may be
+    /// lost, and a former one be there.
     pub fn note_all(&mut self) {
         self.changed.extend(self.stored.keys().map(|id| (*id, ProcedureName::Other)));
+        self.in_transaction.extend(self.stored.keys());
     }
 
     /// The contexts of a block pass to another shard: they are no longer recorded here.

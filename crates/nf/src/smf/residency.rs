@@ -93,7 +93,11 @@ impl Smf {
             let session = self.shared.ids.find(id).and_then(|key| self.sessions.view(key));
             match session.filter(|session| is_stored(session)) {
                 // The answer of the UPF is a change.
-                Some(session) if !whole && session.is_in_transaction() && self.tracker.has_document(id) => {}
+                Some(session)
+                    if !whole
+                        && session.is_in_transaction()
+                        && self.tracker.has_document(id)
+                        && !self.tracker.is_required_in_transaction(id) => {}
                 Some(session) => match pack(&session, &self.shared.upfs, SECTIONS) {
                     Ok(document) => {
                         if session.state().user_plane().is_some_and(|it| it.gnb.is_some())

@@ -82,15 +82,7 @@ fn cut_off() -> (World, Stored) {
     phone.release(&mut world);
     // The store has lost its documents: the context is written in the middle of the transaction.
     world.amf.store_all_contexts();
-    let key = world.amf.ues.iter().next().map(|(key, _)| key).unwrap();
-    let id = world.amf.ues.id(key).unwrap();
-    let connection = world.amf.ues.get_mut(key).unwrap().connection;
-    let document = crate::amf::document::pack(
-        world.amf.ues.get_mut(key).unwrap(),
-        connection.and_then(|key| world.amf.shared.connections.get(key)),
-        &world.amf.shared.gnbs,
-    );
-    stored.documents.insert(id, document.unwrap().octets().to_vec());
+    stored.store(&mut world.amf, StoreScope::Changed);
     world.take_ladder();
     (world, stored)
 }

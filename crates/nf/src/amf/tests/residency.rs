@@ -273,6 +273,22 @@ fn in_a_transaction_the_former_document_stays() {
     assert_eq!(stored.writes, 2);
 }
 
+/// The document of the transaction before is lost, too. With one document for all NFs of a UE another NF's write would leave the AMF none.
+#[test]
+fn after_a_loss_of_the_store_a_ue_is_stored_in_a_transaction_too() {
+    let (mut world, mut phone, mut stored) = registered_without_retention(16);
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    let before = std::mem::take(&mut stored.documents);
+    world.amf.store_all_contexts();
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert!(stored.documents.keys().eq(before.keys()), "the SMF has not answered");
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2, "once");
+    restart_without_retention(&mut world, &stored);
+    assert_eq!(world.amf.audit().registered, 1);
+}
+
 /// The gNB gets a session while another one is being created: the next process has its user plane deactivated.
 #[test]
 fn a_user_plane_that_is_set_up_is_stored_in_a_transaction_too() {

@@ -274,6 +274,19 @@ fn a_session_without_resources_is_not_stored() {
     assert_eq!(stored(&mut world).writes, 0);
 }
 
+/// The document of the state before may be lost, too.
+#[test]
+fn after_a_loss_of_the_store_a_session_that_waits_for_its_upf_is_stored() {
+    let (mut world, mut stored) = established();
+    world.silent.insert(UPF);
+    world.deactivate();
+    stored.store(&mut world.bench.nf, StoreScope::Changed);
+    assert_eq!(stored.writes, 1, "the UPF has not answered");
+    world.bench.nf.store_all_contexts();
+    stored.store(&mut world.bench.nf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2);
+}
+
 #[test]
 fn the_end_of_a_session_deletes_its_document() {
     let (mut world, mut stored) = established();
