@@ -346,7 +346,7 @@ impl SharedDocuments {
     }
 
     /// The write of these contexts is durable: deletes the copies of documents of which no context is in the process, and forgets
-    /// contexts that have ended.
+    /// contexts that have ended. A document that is being read keeps its copy: the read may have begun before what this shard wrote.
     pub fn drop_copies(&mut self, written: &[StoredKey], is_resident: impl Fn(StoredKey) -> bool) {
         for key in written {
             let Some(place) = self.places.get(key).copied() else { continue };
@@ -359,7 +359,7 @@ impl SharedDocuments {
             document.contexts.retain(|it| !has_ended || it != key);
             if document.contexts.is_empty() {
                 self.documents.remove(&place);
-            } else if !document.contexts.iter().any(|it| is_resident(*it)) {
+            } else if document.awaited.is_empty() && !document.contexts.iter().any(|it| is_resident(*it)) {
                 document.copy = None;
             }
         }
@@ -423,8 +423,59 @@ impl Copy {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Engine, MemoryStore, OwnerVersion, merging};
     use super::*;
     use pith_nf::kit::Nf;
+    use pith_nf::kit::document::{Section, Writer};
+
+    const VALUE: Section = Section { id: 1, name: "value", version: 1 };
+
+    fn packed(nf: Nf, value: u64) -> Document {
+        let mut writer = Writer::new(nf, &());
+        writer.section(&VALUE, |writer| writer.number(value));
+        writer.finish().unwrap()
+    }
+
+    /// Writes that value of a context.
+    fn write(
+        documents: &mut SharedDocuments,
+        store: &MemoryStore,
+        key: StoredKey,
+        value: u64,
+    ) -> DocumentKey {
+        let ue = Supi::from_imsi("999700000000001").unwrap();
+        let mut turn = BTreeMap::new();
+        let context = packed(key.nf, value);
+        documents.change(&mut turn, (key, ProcedureName::Other), Some((Some(&ue), &context)));
+        let (place, own) = turn.pop_first().unwrap();
+        let mut batch = Batch::new(OwnerVersion(0));
+        assert!(documents.write(&mut batch, place, own, Revision(value)));
+        merging::append(&mut store.engine(), &batch).unwrap();
+        place
+    }
+
+    /// The SMF's session leaves the process while the document is read for the AMF.
+    #[test]
+    fn a_read_that_began_before_a_write_does_not_bring_the_former_content_back() {
+        let store = MemoryStore::default();
+        let mut documents = SharedDocuments::new(DocumentSecret::of_number(1), WriteForm::Update);
+        let [amf, smf] = [Nf::Amf, Nf::Smf].map(|nf| StoredKey { nf, id: ContextId::from_u64(7).unwrap() });
+        write(&mut documents, &store, amf, 1);
+        write(&mut documents, &store, smf, 2);
+        // The next run of the shard has taken over the session, and does not know the rest of the document.
+        documents.begin_run();
+        let place = write(&mut documents, &store, smf, 3);
+        assert!(matches!(documents.load(amf), SharedLoad::Read(read) if read == place));
+        let read = store.engine().read(place).unwrap().unwrap();
+        write(&mut documents, &store, smf, 4);
+        documents.drop_copies(&[smf], |_| false);
+        let loaded = documents.loaded(place, Some(&read));
+        assert_eq!(loaded.first().map(|(key, context)| (*key, context.is_some())), Some((amf, true)));
+        let SharedLoad::Ready(Some(session)) = documents.load(smf) else { panic!("it is in the copy") };
+        assert_eq!(session.octets(), packed(Nf::Smf, 4).octets());
+        documents.drop_copies(&[amf], |_| false);
+        assert_eq!(documents.copies(), 0);
+    }
 
     #[test]
     fn no_two_contexts_have_a_section_in_common() {
