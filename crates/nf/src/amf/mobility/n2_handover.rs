@@ -604,14 +604,6 @@ impl AwaitingSessionCompletion {
             Err(problem) => {
                 env.out
                     .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
-                // The SMF may have ended it meanwhile, or requested a setup: the command that releases its resources has been sent, and perhaps
-                // answered.
-                let is_released = |it: &PduSession| {
-                    matches!(
-                        it.user_plane,
-                        UserPlane::Releasing | UserPlane::Replacing | UserPlane::Deactivated
-                    )
-                };
                 let is_releasing = ue.session(id).is_some_and(is_released);
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);
@@ -627,6 +619,15 @@ impl AwaitingSessionCompletion {
         self.go_on(ue, env)
     }
 
+    /// The SMF has ended the session, and perhaps restarted before its answer: a late reply, or none, concerns no session any longer.
+    fn on_ended(mut self, ue: &mut UeContext, env: &mut Env<'_>, session: &PduSession) -> Mobility {
+        self.calls.retain(|(_, id)| *id != session.id);
+        if !is_released(session) {
+            n2::release_resources(ue, env, session.id);
+        }
+        self.go_on(ue, env)
+    }
+
     fn go_on(self, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
         if !self.calls.is_empty() {
             return self.into();
@@ -637,6 +638,28 @@ impl AwaitingSessionCompletion {
         ue.log_outcome(env, Level::Info, "N2 handover", "ok");
         Mobility::Idle
     }
+}
+
+/// Whether the target gNB has released the resources of a session, or has got the command: the SMF may have ended the session meanwhile, or
+/// requested a setup.
+const fn is_released(session: &PduSession) -> bool {
+    matches!(session.user_plane, UserPlane::Releasing | UserPlane::Replacing | UserPlane::Deactivated)
+}
+
+/// SMContextStatusNotify: a session has ended, whose path the SMF may be switching.
+pub(crate) fn session_ended(ue: &mut UeContext, env: &mut Env<'_>, session: &PduSession) {
+    let awaits = |mobility: &Mobility| match mobility {
+        Mobility::AwaitingSessionCompletion(state) => state.sessions().any(|id| id == session.id),
+        _ => false,
+    };
+    if !awaits(&ue.mobility) {
+        return;
+    }
+    let step = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingSessionCompletion(state) => state.on_ended(ue, env, session),
+        other => other,
+    };
+    settle(ue, env, step);
 }
 
 /// A UE that another AMF has handed over has no 5G-GUTI of this one. Normally it registers at once, as it is outside its registration area. The

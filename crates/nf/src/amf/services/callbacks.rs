@@ -4,7 +4,7 @@
 use crate::amf::Amf;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::mobility::departure;
+use crate::amf::mobility::{departure, n2_handover};
 use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
 use crate::amf::procedure::{Procedure, context_transfer, subscription_change};
@@ -60,11 +60,13 @@ impl Amf {
         let (key, id, number) = name.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let ended = |session: &PduSession| session.id == id && session.number.0 == number;
         if notification.body.status_info.resource_status == ResourceStatus::Released {
-            self.with_ue(now, key, out, |ue, _| {
-                if ue.sessions.extract_if(.., |session| ended(session)).next().is_some() {
+            self.with_ue(now, key, out, |ue, env| {
+                let session = ue.sessions.extract_if(.., |session| ended(session)).next();
+                if let Some(session) = session {
                     // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
                     ue.undelivered.retain(|undelivered| undelivered.message.id != id);
                     reachability::note_dequeued(ue);
+                    n2_handover::session_ended(ue, env, &session);
                 }
             });
         }

@@ -435,6 +435,32 @@ fn a_session_that_the_target_gnb_has_released_is_not_released_again() {
     assert_eq!(updates(&world).len(), 1, "the answer of the gNB");
 }
 
+/// Its SMF has restarted before it answered, and has ended it, as the UE left the area of a LADN. It has requested the release of the
+/// resources, or could not.
+#[test]
+fn a_session_that_ends_while_its_path_is_switched_is_released_at_the_target_gnb_once() {
+    for has_command in [true, false] {
+        let (mut world, mut phone, id) = commanded(&[5]);
+        notify(&mut world, id);
+        let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
+        (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
+        let release = transfer(5, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")));
+        if has_command {
+            assert!(world.request(release).is_ok());
+            let _ = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
+            super::pdu_session::release_response(&mut world, &phone);
+        }
+        assert!(super::pdu_session::status_notify(&mut world, 5).is_ok());
+        if !has_command {
+            let _ = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
+            super::pdu_session::release_response(&mut world, &phone);
+        }
+        world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+        assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+        assert_eq!(world.amf.audit().sessions, 0);
+    }
+}
+
 /// The SMF's command arrives after its refusal.
 #[test]
 fn the_target_gnb_gets_one_command_to_release_a_session() {
