@@ -79,7 +79,7 @@ fn a_run_has_the_same_crash_points_each_time() {
 }
 
 /// Crash points that broke an invariant once: procedure, residency, victim, seed, point.
-const FOUND: [(&str, Residency, &str, u64, u64); 30] = [
+const FOUND: [(&str, Residency, &str, u64, u64); 32] = [
     // The AMF deleted a UE's document before UDM and PCF had released its resources.
     ("deregistration", Residency::Durable, "core", 0, 2),
     ("deregistration-by-operator", Residency::Durable, "core", 0, 6),
@@ -130,6 +130,10 @@ const FOUND: [(&str, Residency, &str, u64, u64); 30] = [
     ("n2-handover", Residency::Procedural, "smf", 300, 6),
     // The SMF had lost the deactivation of a user plane.
     ("association-loss", Residency::Soft, "smf", 300, 3),
+    // The SMF had lost that the UE has left the service area.
+    ("ladn-leaving", Residency::Soft, "smf", 0, 5),
+    // The target gNB was to release a session that had ended a second time.
+    ("ladn-leaving-by-n2-handover", Residency::Stateless, "smf", 0, 16),
 ];
 
 #[test]

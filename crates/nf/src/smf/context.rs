@@ -112,6 +112,8 @@ pub(super) struct SmContext {
     /// What the session waits for. Set by [`SmContext::step`], and when the session is read from a document.
     state: State,
     calls: u32,
+    /// The session is stored at the end of the turn: another NF counts on what the SMF has begun, and does not request it again.
+    pub must_store: bool,
     /// What is left of an ended session at other NFs.
     pub document_at_end: Option<Document>,
 }
@@ -482,6 +484,7 @@ impl SmContext {
             timers: Timers::default(),
             state: State::Over,
             calls: 0,
+            must_store: false,
             document_at_end: None,
         }
     }

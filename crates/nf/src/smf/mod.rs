@@ -167,7 +167,11 @@ impl Smf {
             self.remove(key, effects, out);
             return self.note_step(key, false, out);
         }
-        self.tracker.note_change(session.id, session.state().procedure_since(before));
+        let procedure = session.state().procedure_since(before);
+        self.tracker.note_change(session.id, procedure);
+        if std::mem::take(&mut session.must_store) {
+            self.tracker.require(session.id, procedure);
+        }
         self.note_step(key, is_unconfirmed, out);
         if self.reloads {
             self.reload(key);

@@ -4,6 +4,7 @@
 //!   waits for the UDM, its establishment is not stored: the UE requests it again.
 //! - **In a transaction,** while an answer to the AMF waits for a UPF, the session keeps the document of the transaction before: if
 //!   the process ends, the AMF gets no answer. What UDM or PCF requested meanwhile is stored at once.
+//! - **At once,** also with `soft`, is stored that a session is to end because UDM, PCF or AMF have reported why: they do so once.
 
 use super::Smf;
 use super::context::document::{SECTIONS, pack, unpack};

@@ -151,6 +151,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         timers,
         state,
         calls,
+        must_store: _,
         document_at_end: _,
     } = session;
     match *section {

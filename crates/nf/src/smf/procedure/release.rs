@@ -73,8 +73,9 @@ pub(in crate::smf) fn on_release_request(
     next.begin(session, env)
 }
 
-/// UDM or PCF end a session (TS 29.503 5.3.2.3; TS 29.512 4.2.3.3). If the session is being established or changed, it is
-/// released when that is complete. A release in progress is not affected.
+/// UDM or PCF end a session (TS 29.503 5.3.2.3; TS 29.512 4.2.3.3), or the UE has left its service area. If the session is being established
+/// or changed, it is released when that is complete. A release in progress is not affected. The NF that has reported the reason does not repeat
+/// it.
 pub(in crate::smf) fn release_when_established(
     state: State,
     session: &mut SmContext,
@@ -82,6 +83,7 @@ pub(in crate::smf) fn release_when_established(
 ) -> State {
     if !matches!(state, State::AwaitingReleaseComplete(_)) {
         session.pending.release = Some(cause);
+        session.must_store = true;
     }
     state
 }

@@ -2,7 +2,8 @@
 
 use super::handover::TARGET;
 use super::world::*;
-use crate::kit::Timer;
+use crate::kit::{NetworkFunction, StoreScope, Timer, Tracking};
+use crate::testing::Stored;
 use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_nas::{GsmBody, GsmCause};
 use pith_ngap::transfer::PathSwitchRequestTransfer;
@@ -53,6 +54,23 @@ fn a_ue_that_leaves_the_service_area_loses_its_session() {
     assert!(world.transfers.last().unwrap().n2_info_container.is_some(), "the gNB, too");
     world.uplink(PduSessionReleaseComplete::new());
     world.is_quiet();
+}
+
+/// The AMF reports it once.
+#[test]
+fn that_a_ue_has_left_the_service_area_is_stored_at_once() {
+    let mut world = world();
+    world.bench.nf.track_contexts(Tracking { is_late: true, ..Tracking::default() });
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    let mut stored = Stored::default();
+    stored.store(&mut world.bench.nf, StoreScope::Changed);
+    reports(&mut world, PresenceState::InArea);
+    stored.store(&mut world.bench.nf, StoreScope::Required);
+    assert_eq!(stored.writes, 1, "it stays");
+    reports(&mut world, PresenceState::OutOfArea);
+    stored.store(&mut world.bench.nf, StoreScope::Required);
+    assert_eq!(stored.writes, 2);
 }
 
 /// The AMF's answer for a UE in CM-IDLE.
