@@ -16,6 +16,14 @@ fn every_seed_keeps_the_invariants() {
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
+/// 2546 of three areas: an SMF restarted before the UDM had got its subscription.
+#[test]
+fn seeds_with_several_amfs_that_found_a_fault_keep_the_invariants() {
+    let found = [(2546, 3)].into_iter().map(|(seed, areas)| Plan::of_areas(seed, areas));
+    let (_, failures) = reports_of(found);
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
 #[test]
 fn each_fault_of_the_store_is_drawn_with_each_residency() {
     let plans: Vec<_> = (0..SEEDS).map(Plan::of_seed).collect();

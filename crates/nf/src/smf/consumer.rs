@@ -52,9 +52,8 @@ pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
     env.notify_nf(Target::any(), RegisterSmf { ue_id: supi, pdu_session_id, body });
 }
 
-/// Nudm_SDM_Subscribe to changes of the session's data (TS 23.502 4.3.2.2.1 step 4b). The subscription ends with the registration. The answer
-/// is ignored.
-pub(super) fn subscribe_to_changes(session: &SmContext, env: &mut Env<'_>, supi: Supi) {
+/// Nudm_SDM_Subscribe to changes of the session's data (TS 23.502 4.3.2.2.1 step 4b). The subscription ends with the registration.
+pub(super) fn subscribe_to_changes(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) -> CallId {
     let (root, reference) = (&env.identity.api_root, env.reference(session));
     let callback = SdmChangeNotification::callback_uri(root, &NfType::Smf, &reference);
     let monitored = ResourceUri::from(format!("/nudm-sdm/v2/{supi}/sm-data").as_str());
@@ -62,7 +61,7 @@ pub(super) fn subscribe_to_changes(session: &SmContext, env: &mut Env<'_>, supi:
     body.implicit_unsubscribe = Some(true);
     body.single_nssai = Some(session.snssai);
     body.dnn = Some(session.dnn.clone());
-    env.notify_nf(Target::any(), SdmSubscribe { ue_id: supi, body });
+    session.call(env, Target::any(), SdmSubscribe { ue_id: supi, body })
 }
 
 /// Nudm_UECM_Deregistration, if the SMF is registered (TS 29.503 5.3.2.4).

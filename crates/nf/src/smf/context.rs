@@ -567,7 +567,7 @@ impl SmContext {
     }
 
     /// Whether the session waits for a UPF that is to apply a change of which only the AMF knows, as it requested it.
-    pub(super) const fn is_in_transaction(&self) -> bool {
+    pub(super) fn is_in_transaction(&self) -> bool {
         let waits = matches!(
             self.state,
             State::AwaitingN4Modification(_)
@@ -578,7 +578,7 @@ impl SmContext {
         );
         let is_notified = self.pending.release.is_some()
             || self.pending.qos.is_some()
-            || self.subscription_change.is_some();
+            || self.subscription_change.as_ref().is_some_and(SubscriptionChange::is_notified);
         waits && !is_notified
     }
 

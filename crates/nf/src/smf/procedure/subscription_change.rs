@@ -13,7 +13,8 @@
 //! ```
 //!
 //! [`SubscriptionChange`] is stored separately from the state, as the user plane may change meanwhile. After a restart the change begins again;
-//! a UE that may have got no command gets it then, also if the data are the same.
+//! a UE that may have got no command gets it then, also if the data are the same. If the UDM had not answered the session's Nudm_SDM_Subscribe
+//! before, the SMF subscribes again, and requests the data: they may have changed without a notification.
 
 use super::{Established, State, modification, release};
 use crate::kit::Level;
@@ -25,6 +26,7 @@ use crate::smf::procedure::establishment::{authorise, subscribed_data};
 use pith_nas::GsmCause;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
 use pith_sbi::{Cause, Operation, Problem, Reply, Response};
+use pith_types::Supi;
 
 /// A change of the subscription that is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,12 @@ enum Stage {
     AwaitingUserPlane,
     /// The QoS is pending, or the UE has not answered.
     Applying,
+    /// Nothing has changed: waits for the UDM's answer to Nudm_SDM_Subscribe.
+    Subscribing(CallId),
+    /// The SMF has restarted before that answer.
+    Unsubscribed,
+    /// Waits for the answer to the second Nudm_SDM_Subscribe; the data are to be requested then.
+    Resubscribing(CallId),
 }
 
 pack_struct!(SubscriptionChange { stage, repeats_command, deferred });
@@ -57,6 +65,9 @@ pack_enum!(Stage {
     2 => AwaitingDecision(call, subscribed),
     3 => AwaitingUserPlane,
     4 => Applying,
+    5 => Subscribing(call),
+    6 => Unsubscribed,
+    7 => Resubscribing(call),
 });
 
 impl SubscriptionChange {
@@ -67,15 +78,28 @@ impl SubscriptionChange {
 
     const fn call(&self) -> Option<CallId> {
         match self.stage {
-            Stage::AwaitingData(call) | Stage::AwaitingDecision(call, _) => Some(call),
-            Stage::Due | Stage::AwaitingUserPlane | Stage::Applying => None,
+            Stage::AwaitingData(call)
+            | Stage::AwaitingDecision(call, _)
+            | Stage::Subscribing(call)
+            | Stage::Resubscribing(call) => Some(call),
+            Stage::Due | Stage::AwaitingUserPlane | Stage::Applying | Stage::Unsubscribed => None,
         }
     }
 
+    /// Whether the UDM has notified a change.
+    pub(in crate::smf) const fn is_notified(&self) -> bool {
+        !matches!(self.stage, Stage::Subscribing(_) | Stage::Unsubscribed | Stage::Resubscribing(_))
+    }
+
     /// It begins again: the answers that it waits for do not count, and the UE may not have got the command.
-    pub(in crate::smf) fn restarted(self) -> Self {
+    fn due(self) -> Self {
         let repeats_command = self.repeats_command || self.stage == Stage::Applying;
         Self { stage: Stage::Due, repeats_command, ..self }
+    }
+
+    /// As [`SubscriptionChange::due`], after a restart: the UDM may not have got the subscription.
+    pub(in crate::smf) fn restarted(self) -> Self {
+        if self.is_notified() { self.due() } else { Self { stage: Stage::Unsubscribed, ..self } }
     }
 }
 
@@ -84,15 +108,21 @@ pub(in crate::smf) fn awaits(session: &SmContext, call: CallId) -> bool {
     session.subscription_change.as_ref().and_then(SubscriptionChange::call) == Some(call)
 }
 
+/// Subscribes to changes of the session's data. The session is established meanwhile.
+pub(in crate::smf) fn subscribe(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
+    let stage = Stage::Subscribing(consumer::subscribe_to_changes(session, env, supi));
+    session.subscription_change = Some(SubscriptionChange { stage, repeats_command: false, deferred: None });
+}
+
 /// The UDM notifies a change: the current data are requested as soon as the session is established, also if a request is in progress, which may
 /// have been answered before.
 pub(in crate::smf) fn begin(session: &mut SmContext) {
     let due = SubscriptionChange { stage: Stage::Due, repeats_command: false, deferred: None };
     let former = session.subscription_change.take();
-    session.subscription_change = Some(former.map_or(due, SubscriptionChange::restarted));
+    session.subscription_change = Some(former.map_or(due, SubscriptionChange::due));
 }
 
-/// Requests the data, or applies what was decided while the UE was idle.
+/// Requests the data, subscribes to their changes again, or applies what was decided while the UE was idle.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let is_active = established.user_plane.gnb.is_some();
     match session.subscription_change.as_ref().map(|it| &it.stage) {
@@ -101,6 +131,12 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
                 let of = (supi, env.identity.plmn);
                 let call = consumer::get_sm_data(session, env, of);
                 set(session, Stage::AwaitingData(call));
+            }
+        }
+        Some(Stage::Unsubscribed) => {
+            if let Some(supi) = session.ue.supi().cloned() {
+                let call = consumer::subscribe_to_changes(session, env, supi);
+                set(session, Stage::Resubscribing(call));
             }
         }
         Some(Stage::AwaitingUserPlane) if is_active => apply_deferred(session),
@@ -154,7 +190,27 @@ pub(in crate::smf) fn on_reply(
     match change.stage {
         Stage::AwaitingData(_) => on_data(state, session, env, reply),
         Stage::AwaitingDecision(_, subscribed) => on_decision(state, session, env, (reply, subscribed)),
-        Stage::Due | Stage::AwaitingUserPlane | Stage::Applying => state,
+        Stage::Subscribing(_) => {
+            on_subscribed(session, env, &reply, change.repeats_command);
+            state
+        }
+        Stage::Resubscribing(_) => {
+            on_subscribed(session, env, &reply, true);
+            state
+        }
+        Stage::Due | Stage::AwaitingUserPlane | Stage::Applying | Stage::Unsubscribed => state,
+    }
+}
+
+/// The UDM has answered Nudm_SDM_Subscribe. A session whose changes it does not notify goes on.
+fn on_subscribed(session: &mut SmContext, env: &mut Env<'_>, reply: &Reply, requests_data: bool) {
+    if let Err(problem) = reply {
+        session.log(env, Level::Warn, || format!("no subscription to changes: {problem}"));
+    }
+    if requests_data {
+        set(session, Stage::Due);
+    } else {
+        session.subscription_change = None;
     }
 }
 

@@ -342,6 +342,42 @@ fn a_change_that_a_restart_interrupts_begins_again() {
     }
 }
 
+/// The request, or its answer, may have been lost, and with it a notification.
+#[test]
+fn a_session_that_a_restart_interrupts_in_its_subscription_subscribes_again() {
+    for answered in [true, false] {
+        let mut world = tracked(World::new());
+        if !answered {
+            world.script.insert(Operation::SdmSubscribe, None);
+        }
+        world.establish();
+        world.gnb_answers();
+        let stored = stored(&mut world);
+        let mut next = restarted(&world, &stored, config());
+        next.associate(UPF, "upf");
+        let ladder = next.take_ladder();
+        let requests = "udm <- SdmSubscribe\nudm <- GetSmData";
+        assert_eq!((ladder.contains(requests), ladder.contains("udm")), (!answered, !answered), "{ladder}");
+        assert!(!known(&next).2, "nothing has changed");
+    }
+}
+
+/// The notification says that the UDM has the subscription.
+#[test]
+fn a_change_before_the_answer_to_the_subscription_is_applied() {
+    let mut world = World::new();
+    world.script.insert(Operation::SdmSubscribe, None);
+    world.establish();
+    world.gnb_answers();
+    subscribe(&mut world, 80);
+    notified(&mut world);
+    let (tag, _) = world.open.remove(0);
+    let seen = world.bench.reply(tag, Ok(Response::NoContent));
+    world.follow(seen);
+    world.uplink(PduSessionModificationComplete::new());
+    assert_eq!(known(&world), (80, 80, false));
+}
+
 #[test]
 fn a_notification_for_an_unknown_session_is_refused() {
     let mut world = World::established();

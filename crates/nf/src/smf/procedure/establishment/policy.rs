@@ -10,8 +10,8 @@ use crate::smf::env::Env;
 use crate::smf::error::EstablishmentError;
 use crate::smf::flows::Failure;
 use crate::smf::pool::{PoolNetwork, contains};
-use crate::smf::procedure::State;
 use crate::smf::procedure::release::Held;
+use crate::smf::procedure::{State, subscription_change};
 use crate::smf::selection::Path;
 use crate::smf::timers::SessionTimer;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
@@ -58,7 +58,7 @@ impl AwaitingPolicyDecision {
                 authorise(&mut session.qos, &created.body);
                 // The registration, with which the subscription ends, has left before.
                 if let Some(supi) = session.ue.supi().filter(|_| !session.is_emergency).cloned() {
-                    consumer::subscribe_to_changes(session, env, supi);
+                    subscription_change::subscribe(session, env, supi);
                 }
                 if session.reflective.is_supported {
                     let timer = created.body.reflective_qos_timer.unwrap_or(env.config.rq_timer);
