@@ -12,7 +12,8 @@
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
 //!
 //! A request waits for its retransmission while the other NF restarts. If the NF has sent a later request for the same resource,
-//! the earlier one is not repeated: it would undo the later one.
+//! the earlier one is not repeated: it would undo the later one. Nor is that an AMF serves a session's UE (TS 29.502 5.2.2.3.6), once the AMF has
+//! transferred the UE's context: the SMF would take the session from the AMF that serves the UE now.
 
 use super::agent::Call;
 use super::reselection::may_be_reselected;
@@ -161,6 +162,20 @@ impl Retransmissions {
             self.latest.remove(&resource);
         }
         Some(kept)
+    }
+
+    /// The caller of a call that says which AMF serves a session's UE, and the NF's own tag, unless the AMF ends the session.
+    pub(super) fn announcement(&self, key: TimerKey) -> Option<(Nf, Tag)> {
+        let kept = self.kept.get(&u32::try_from(key.owner).ok()?)?;
+        let Request::UpdateSmContext(request) = &kept.request else { return None };
+        let is_announcement = request.body.serving_nf_id.is_some() && kept.tag.owner != NOBODY;
+        is_announcement.then_some((kept.nf, kept.tag))
+    }
+
+    /// A call is not sent again.
+    pub(super) fn supersede(&mut self, key: TimerKey) {
+        let kept = u32::try_from(key.owner).ok().and_then(|number| self.kept.get_mut(&number));
+        kept.into_iter().for_each(|kept| kept.is_superseded = true);
     }
 
     /// The pause is over.
@@ -332,6 +347,28 @@ mod tests {
     }
 
     /// Without it the AMF that had the UE before releases its sessions.
+    /// The AMF has no context of the UE any longer.
+    #[test]
+    fn that_an_amf_serves_a_session_is_not_repeated_after_a_transfer() {
+        for (owner, serving) in [(GIVEN.owner, true), (GIVEN.owner, false), (NOBODY, true)] {
+            let mut body = SmContextUpdateData::default();
+            body.up_cnx_state = Some(UpCnxState::Deactivated);
+            body.serving_nf_id = serving.then_some(pith_sbi::NfInstanceId(1));
+            let request = UpdateSmContext { sm_context_ref: "1".into(), body }.into();
+            let tag = Tag::new(owner, 1);
+            let call = Call { nf: Nf::Amf, tag, target: Target::Root(root()), request };
+            let mut retransmissions = Retransmissions::default();
+            let kept = retransmissions.note(&call, &root());
+            let ReplyAction::RetryAfter(key, _) = retransmissions.reply(kept, lost()) else { panic!() };
+            let announcement = (serving && owner != NOBODY).then_some((Nf::Amf, tag));
+            assert_eq!(retransmissions.announcement(key), announcement);
+            retransmissions.supersede(key);
+            assert!(
+                matches!(retransmissions.due_call(key), Some(DueCall::Superseded(Nf::Amf, of)) if of == tag)
+            );
+        }
+    }
+
     #[test]
     fn the_report_that_a_ue_context_was_transferred_is_repeated() {
         let ue_context_id = "imsi-999700000000001".parse().unwrap();

@@ -360,20 +360,7 @@ impl Shard {
                 self.push(nf, Input::Stored { tag: Tag { run: 0, ..tag }, result });
             }
             ShardInput::Timer { key, .. } if key.timer == Timer::SbiRetransmission => {
-                match self.retransmissions.due_call(key) {
-                    Some(DueCall::Send(nf, tag, root, request)) => {
-                        self.send_http(
-                            now,
-                            Outgoing { nf, tag, root, request: *request, renewed: false },
-                            out,
-                        );
-                    }
-                    Some(DueCall::Superseded(nf, tag)) => {
-                        let reply = Err(Box::new(Problem::timed_out()));
-                        self.push(nf, Input::Reply { tag, from: None, reply });
-                    }
-                    None => {}
-                }
+                self.repeat_call(now, key, out);
             }
             ShardInput::Timer { nf, key } => self.push(nf, Input::Timer(key)),
             ShardInput::Inspect { exchange, what, page } => out.push(self.inspect(exchange, what, &page)),
@@ -689,6 +676,25 @@ impl Shard {
                 out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after })
             }
             ReplyAction::Reselect(unanswered) => self.reselect(now, *unanswered, out),
+        }
+    }
+
+    /// The pause of a call is over. An AMF that no longer has the UE's context does not repeat that it serves the UE: the AMF to which it has
+    /// transferred the context does.
+    fn repeat_call(&mut self, now: Instant, key: TimerKey, out: &mut Vec<ShardEffect>) {
+        let announcement = self.retransmissions.announcement(key);
+        if announcement.is_some_and(|(nf, tag)| self.context_of_call(nf, tag).is_none()) {
+            self.retransmissions.supersede(key);
+        }
+        match self.retransmissions.due_call(key) {
+            Some(DueCall::Send(nf, tag, root, request)) => {
+                self.send_http(now, Outgoing { nf, tag, root, request: *request, renewed: false }, out);
+            }
+            Some(DueCall::Superseded(nf, tag)) => {
+                let reply = Err(Box::new(Problem::timed_out()));
+                self.push(nf, Input::Reply { tag, from: None, reply });
+            }
+            None => {}
         }
     }
 
