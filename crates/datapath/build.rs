@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The fast path without and with NAT, and the programs of the benchmarks.
-const PROGRAMS: [&str; 3] = ["upf", "upf_nat", "bench"];
+/// The fast path without and with NAT, the choice of TUN's queue, and the programs of the benchmarks.
+const PROGRAMS: [&str; 4] = ["upf", "upf_nat", "steer", "bench"];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");

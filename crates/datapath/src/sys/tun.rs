@@ -1,9 +1,10 @@
 //! A queue of a TUN interface, with virtio-net headers and segmentation offload.
 
 use super::{RING, Ring, check, check_len};
+use libbpf_rs::{ObjectBuilder, PrintLevel};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Bytes of the virtio-net header before every packet read or written.
@@ -151,11 +152,23 @@ impl AsFd for TunQueue {
     }
 }
 
-/// Makes the kernel choose the queue of a packet by its flow's hash alone. Otherwise a packet that is written to another queue moves its flow
+/// The compiled `bpf/steer.bpf.c`; empty if built without clang.
+const STEER_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer.o"));
+
+/// Makes a program of Pith choose the queue of a packet by its flow alone. Otherwise a packet that is written to another queue moves its flow
 /// there, until some seconds later, and packets on their way in the former queue may be overtaken.
 pub fn steer_by_flow(queue: BorrowedFd<'_>) -> io::Result<()> {
-    let program = flow_hash_program()?;
-    let descriptor: libc::c_int = program.as_raw_fd();
+    if STEER_OBJECT.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "built without clang"));
+    }
+    libbpf_rs::set_print(Some((PrintLevel::Info, |_, line| tracing::debug!("{}", line.trim()))));
+    let loaded = ObjectBuilder::default().open_memory(STEER_OBJECT).and_then(|open| open.load());
+    let object = loaded.map_err(|error| {
+        let is_refused = error.kind() == libbpf_rs::ErrorKind::PermissionDenied;
+        io::Error::new(if is_refused { io::ErrorKind::PermissionDenied } else { io::ErrorKind::Other }, error)
+    })?;
+    let program = object.progs().next().ok_or(io::ErrorKind::NotFound)?;
+    let descriptor: libc::c_int = program.as_fd().as_raw_fd();
     // SAFETY: TUNSETSTEERINGEBPF reads one descriptor; the interface keeps the program.
     check(unsafe { libc::ioctl(queue.as_raw_fd(), TUNSETSTEERINGEBPF, &raw const descriptor) })?;
     Ok(())
@@ -163,27 +176,6 @@ pub fn steer_by_flow(queue: BorrowedFd<'_>) -> io::Result<()> {
 
 /// `_IOR('T', 224, int)`.
 const TUNSETSTEERINGEBPF: libc::Ioctl = 0x8004_54e0;
-
-/// `return bpf_get_hash_recalc(skb);`
-fn flow_hash_program() -> io::Result<OwnedFd> {
-    let instruction = |code: u32, imm| libbpf_sys::bpf_insn { code: code as u8, imm, ..Default::default() };
-    let program = [
-        instruction(libbpf_sys::BPF_JMP | libbpf_sys::BPF_CALL, libbpf_sys::BPF_FUNC_get_hash_recalc as i32),
-        instruction(libbpf_sys::BPF_JMP | libbpf_sys::BPF_EXIT, 0),
-    ];
-    // SAFETY: the names are C strings, the program has that length, and the descriptor that is returned is ours alone.
-    unsafe {
-        let loaded = libbpf_sys::bpf_prog_load(
-            libbpf_sys::BPF_PROG_TYPE_SOCKET_FILTER,
-            c"pith_flow_hash".as_ptr(),
-            c"Dual BSD/GPL".as_ptr(),
-            program.as_ptr(),
-            program.len() as libbpf_sys::size_t,
-            std::ptr::null_mut(),
-        );
-        if loaded < 0 { Err(io::Error::from_raw_os_error(-loaded)) } else { Ok(OwnedFd::from_raw_fd(loaded)) }
-    }
-}
 
 /// Makes the file a queue of TUN interface `name`, without protocol information.
 pub(super) fn attach(file: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
@@ -227,6 +219,49 @@ mod tests {
     }
 
     #[test]
+    fn flows_of_both_versions_are_spread_and_fragments_stay_together() {
+        if !enter_namespace() {
+            return;
+        }
+        let queues = [TunQueue::open("steered").unwrap(), TunQueue::open("steered").unwrap()];
+        for command in [
+            "link set steered up",
+            "address add 10.9.0.1/24 dev steered",
+            "address add fd09::1/64 dev steered nodad",
+        ] {
+            assert!(Command::new("ip").args(command.split(' ')).status().unwrap().success());
+        }
+        if let Err(error) = steer_by_flow(queues[0].as_fd()) {
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
+            return crate::skipped::skipped(&format!("the program cannot be loaded: {error}"));
+        }
+        // The payload of each queue's packets.
+        let received = |version: u8| {
+            let mut packet = vec![0; 70_000];
+            queues.each_ref().map(|queue| {
+                let mut count = 0;
+                while let Ok(length) = read(&queue.file, &mut packet) {
+                    let is_datagram = length > VNET_HEADER_LEN + 1000;
+                    count += usize::from(packet[VNET_HEADER_LEN] >> 4 == version && is_datagram);
+                }
+                count
+            })
+        };
+        let send = |from: &str, to: &str, octets: usize| {
+            UdpSocket::bind(from).unwrap().send_to(&vec![0; octets], to).unwrap();
+        };
+        (0..64).for_each(|flow| send("10.9.0.1:0", &format!("10.9.0.2:{}", 6000 + flow), 1100));
+        let [one, other] = received(4);
+        assert!(one + other == 64 && one.min(other) > 10, "{one} and {other}");
+        (0..64).for_each(|flow| send("[fd09::1]:0", &format!("[fd09::2]:{}", 6000 + flow), 1100));
+        let [one, other] = received(6);
+        assert!(one + other == 64 && one.min(other) > 10, "{one} and {other}");
+        send("10.9.0.1:0", "10.9.0.2:6000", 6000);
+        let [one, other] = received(4);
+        assert!(one.max(other) >= 4 && one.min(other) == 0, "fragments: {one} and {other}");
+    }
+
+    #[test]
     fn a_flow_stays_in_its_queue_whatever_is_written_to_another() {
         if !enter_namespace() {
             return;
@@ -257,7 +292,12 @@ mod tests {
         assert!(moves(), "the kernel's own way");
         match steer_by_flow(queues[0].as_fd()) {
             Ok(()) => assert!(!moves() && !moves()),
-            Err(error) => crate::skipped::skipped(&format!("a socket filter cannot be loaded: {error}")),
+            Err(error)
+                if [io::ErrorKind::PermissionDenied, io::ErrorKind::Unsupported].contains(&error.kind()) =>
+            {
+                crate::skipped::skipped(&format!("the program cannot be loaded: {error}"));
+            }
+            Err(error) => panic!("{error}"),
         }
     }
 }
