@@ -2,9 +2,9 @@
 //! slows down other traffic of the host.
 
 use crate::config::{DatapathConfig, XdpHook};
+use crate::placement;
 use crate::sys::{driver_of, interface_addresses, strips_vlan_tags, vlan_of};
 use crate::system::{foreign_routing, foreign_rules, has_ipsec_policies};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
@@ -68,23 +68,15 @@ pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstac
     check_routing(config, &interfaces)?;
     // The generic hook would make each packet of the host slower.
     let xdp_hook = if config.xdp_hook == XdpHook::Auto { XdpHook::Native } else { config.xdp_hook };
-    let queues = if xdp_hook == XdpHook::Generic { 0 } else { queues_of(&interfaces) };
+    let queues = if xdp_hook == XdpHook::Generic {
+        0
+    } else {
+        placement::queues(&placement::of(&interfaces)).max(interfaces.len()) as u64
+    };
     let available = memory_available(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
     let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1);
     check_memory(config.sessions, cpus as u64, queues, available)?;
     Ok(DatapathConfig { interfaces, is_chosen: true, xdp_hook, ..config.clone() })
-}
-
-/// The receive queues of the interfaces' devices.
-fn queues_of(interfaces: &[String]) -> u64 {
-    let device = |name: &String| vlan_of(name).map_or_else(|| name.clone(), |(device, _)| device);
-    let devices: BTreeSet<_> = interfaces.iter().map(device).collect();
-    let queues = |device: &String| {
-        let found = fs::read_dir(Path::new("/sys/class/net").join(device).join("queues")).ok()?;
-        let names = found.filter_map(|entry| Some(entry.ok()?.file_name()));
-        Some(names.filter(|name| name.to_string_lossy().starts_with("rx-")).count() as u64)
-    };
-    devices.iter().map(|device| queues(device).unwrap_or(1)).sum()
 }
 
 /// Octets of memory that processes can still get (/proc/meminfo); `None`: unknown.
@@ -312,7 +304,6 @@ mod tests {
         let obstacle = check_memory(100_000, 64, 2, available).unwrap_err().to_string();
         assert!(obstacle.contains("about 204 MB, more than 1/16 of the 1024 MB"), "{obstacle}");
         assert!(check_memory(u32::MAX, u64::MAX, 1, available).is_err());
-        assert_eq!(queues_of(&["no-such".to_owned()]), 1);
     }
 
     #[test]

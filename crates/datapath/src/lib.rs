@@ -6,6 +6,7 @@ mod config;
 mod fib;
 mod handover;
 pub mod packet;
+mod placement;
 mod portable;
 mod reading;
 mod rules;

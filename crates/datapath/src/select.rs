@@ -5,6 +5,7 @@ use crate::boundary::Host;
 use crate::config::{DatapathConfig, PathChoice, StartError, UePool};
 use crate::fib::Detour;
 use crate::handover::{Handles, QueuedOctets};
+use crate::placement;
 use crate::portable::PortableDatapath;
 use crate::rules::{Clock, Pools};
 use crate::xdp::{StartedPath, XdpDatapath, retire_predecessor};
@@ -17,6 +18,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::thread;
 
 /// A running datapath, on the path that the configuration and the system permit.
 #[derive(Debug)]
@@ -47,12 +49,15 @@ impl PathReport {
         let nat = if xdp.translates() { ", with NAT" } else { "" };
         let queued = if xdp.uses_af_xdp() { "AF_XDP" } else { "the kernel" };
         let spread = if config.spread { ", uplink over all CPUs" } else { "" };
-        let detail = format!("{hook} of {interfaces}{nat}{spread}; queued packets by {queued}");
+        let placements = placement::of(&config.interfaces);
+        let places: String = placements.iter().map(|placement| format!("; {placement}")).collect();
+        let detail = format!("{hook} of {interfaces}{nat}{spread}; queued packets by {queued}{places}");
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
         let by_kernel = !xdp.pools_by_kernel().is_empty();
         let faster = match (xdp.is_native(), by_kernel) {
             (false, _) => Some("'upf.xdp: native', if the driver supports it".to_owned()),
             (true, true) => Some("networks without firewall, routes, MSS and NAT66".to_owned()),
-            (true, false) => None,
+            (true, false) => placement::remedy(&placements, cpus, config.spread),
         };
         Self { path: "xdp", detail, faster, detour: xdp.detour() }
     }
