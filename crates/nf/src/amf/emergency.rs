@@ -78,6 +78,21 @@ impl UeContext {
         self.supi.clone().map(UeIdentity::Supi)
     }
 
+    /// The UE has nothing of emergency services any longer.
+    pub fn end_emergency_registration(&mut self, env: &mut Env<'_>) {
+        self.free_unauthenticated(env);
+        self.emergency = Emergency::default();
+    }
+
+    /// The place of an unauthenticated UE, which is known by its PEI, becomes free.
+    fn free_unauthenticated(&self, env: &mut Env<'_>) {
+        if self.is_unauthenticated()
+            && let Some(identity) = self.identity()
+        {
+            env.index.free(&identity, self.key);
+        }
+    }
+
     /// The UE's emergency session.
     pub fn emergency_session(&self) -> Option<u8> {
         self.emergency.session.filter(|id| self.session(*id).is_some())
@@ -153,7 +168,8 @@ pub(crate) fn is_registered_elsewhere(env: &Env<'_>, context: &namf::UeContext) 
 }
 
 /// The UE is registered for emergency services only at the AMF from which it comes, and so it is here.
-pub(crate) fn take_registration(ue: &mut UeContext, env: &Env<'_>) {
+pub(crate) fn take_registration(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.free_unauthenticated(env);
     ue.emergency.registration = EmergencyRegistration::Authenticated;
     let allowed = env.config.emergency.iter().map(|services| services.snssai).collect();
     ue.slices = Slices { allowed, rejected: Vec::new() };

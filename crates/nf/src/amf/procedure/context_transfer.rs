@@ -22,7 +22,7 @@ use crate::amf::reachability;
 use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
 use crate::amf::session::{PduSession, UserPlane};
-use crate::kit::document::pack_struct;
+use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Duration, Level, Nf, Owner, Selection, Target, Timer};
 use pith_crypto::keys::KAmf;
 use pith_nas::NasCount;
@@ -31,7 +31,7 @@ use pith_nas::security::Algorithms;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{ApiRoot, Cause, Reply, Response};
-use pith_types::FiveGGuti;
+use pith_types::{FiveGGuti, Supi};
 use std::sync::Arc;
 
 /// UEs of a shard that are not authenticated, beyond which no AMF of another set is looked for.
@@ -45,7 +45,17 @@ const STATUS_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct AwaitingUeContextTransfer {
     attempt: Attempt,
     old_amf: OldAmf,
+    purpose: Purpose,
     pub call: CallId,
+}
+
+/// What the context is requested for.
+#[derive(Debug)]
+enum Purpose {
+    /// The old AMF verifies the UE's message, and says who it is.
+    Identification,
+    /// The UE is authenticated as that subscriber: its sessions.
+    Sessions(Supi),
 }
 
 /// The AMF that transferred the context.
@@ -59,7 +69,8 @@ pub(crate) struct OldAmf {
     sessions: Vec<PduSession>,
 }
 
-pack_struct!(AwaitingUeContextTransfer { attempt, old_amf, call });
+pack_struct!(AwaitingUeContextTransfer { attempt, old_amf, purpose, call });
+pack_enum!(Purpose { 0 => Identification, 1 => Sessions(supi) });
 pack_struct!(OldAmf { api_root, guti, sessions });
 
 /// Requests the context from the peer that owns the 5G-GUTI's block, or from the AMF of another set that has the GUAMI; without such an AMF,
@@ -83,8 +94,8 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, gut
         _ => namf::TransferReason::MobiReg,
     };
     let call = consumer::transfer_context(ue, env, target, guti, reason);
-    let next =
-        AwaitingUeContextTransfer { attempt, old_amf: OldAmf { api_root, guti, sessions: Vec::new() }, call };
+    let old_amf = OldAmf { api_root, guti, sessions: Vec::new() };
+    let next = AwaitingUeContextTransfer { attempt, old_amf, purpose: Purpose::Identification, call };
     Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf)
 }
 
@@ -96,8 +107,8 @@ impl AwaitingUeContextTransfer {
 
     /// The old AMF's reply: with a context the UE is known and its message verified.
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
-        if self.attempt.is_verified {
-            return self.on_reply_for_authenticated(ue, env, reply);
+        if let Purpose::Sessions(supi) = self.purpose {
+            return on_sessions(ue, env, (self.attempt, self.old_amf, supi), reply);
         }
         let context = match reply {
             Ok(Response::UeContextTransferred(transferred)) => transferred.ue_context,
@@ -157,43 +168,40 @@ impl AwaitingUeContextTransfer {
         }
         registration::identify(ue, env, attempt)
     }
+}
 
-    /// The UE is authenticated, and has the keys of this AMF: with a context it keeps its sessions, without one they end.
-    fn on_reply_for_authenticated(
-        self,
-        ue: &mut UeContext,
-        env: &mut Env<'_>,
-        reply: Reply,
-    ) -> RegistrationStep {
-        let Self { attempt, mut old_amf, .. } = self;
-        let Some(supi) = ue.supi.clone() else { return registration::on_authenticated(ue, env, attempt) };
-        let name = UeContextId::Supi(supi.clone());
-        match reply {
-            Ok(Response::UeContextTransferred(transferred)) => {
-                let context = transferred.ue_context;
-                let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
-                if context.supi.as_ref().is_some_and(|it| *it != supi) || !are_sessions(sessions) {
-                    old_amf.report_failure(env, name);
-                    return registration::on_authenticated(ue, env, attempt);
-                }
-                if emergency::is_registered_elsewhere(env, &context) {
-                    emergency::take_registration(ue, env);
-                }
-                reachability::take_drx(ue, &context);
-                let policy = context.pcf_am_policy_uri.clone().filter(consumer::is_policy);
-                ue.transferred_policy =
-                    policy.map(|uri| Box::new(TransferredPolicy { uri, is_taken: false }));
-                ue.pei = ue.pei.take().or(context.pei);
-                old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
-                take_over(ue, env, &attempt, old_amf, name);
+/// The UE is authenticated, and has the keys of this AMF: with a context it keeps its sessions, without one they end.
+fn on_sessions(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    (attempt, mut old_amf, supi): (Attempt, OldAmf, Supi),
+    reply: Reply,
+) -> RegistrationStep {
+    let name = UeContextId::Supi(supi.clone());
+    match reply {
+        Ok(Response::UeContextTransferred(transferred)) => {
+            let context = transferred.ue_context;
+            let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
+            if context.supi.as_ref().is_some_and(|it| *it != supi) || !are_sessions(sessions) {
+                old_amf.report_failure(env, name);
+                return registration::on_authenticated(ue, env, attempt);
             }
-            Err(problem) if problem.status < 500 => {
-                env.out.log(Level::Info, || format!("no UE context was transferred: {problem}"));
+            if emergency::is_registered_elsewhere(env, &context) {
+                emergency::take_registration(ue, env);
             }
-            _ => old_amf.report_failure(env, name),
+            reachability::take_drx(ue, &context);
+            let policy = context.pcf_am_policy_uri.clone().filter(consumer::is_policy);
+            ue.transferred_policy = policy.map(|uri| Box::new(TransferredPolicy { uri, is_taken: false }));
+            ue.pei = ue.pei.take().or(context.pei);
+            old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
+            take_over(ue, env, &attempt, old_amf, name);
         }
-        registration::on_authenticated(ue, env, attempt)
+        Err(problem) if problem.status < 500 => {
+            env.out.log(Level::Info, || format!("no UE context was transferred: {problem}"));
+        }
+        _ => old_amf.report_failure(env, name),
     }
+    registration::on_authenticated(ue, env, attempt)
 }
 
 impl OldAmf {
@@ -229,9 +237,8 @@ pub(crate) fn begin_for_authenticated(
     let (Some(old_amf), Some(supi)) = (attempt.transferred_from.take(), ue.supi.clone()) else {
         return Err(attempt);
     };
-    attempt.is_verified = true;
-    let call = consumer::transfer_context_of_authenticated(ue, env, &old_amf.api_root, supi);
-    let next = AwaitingUeContextTransfer { attempt, old_amf, call };
+    let call = consumer::transfer_context_of_authenticated(ue, env, &old_amf.api_root, supi.clone());
+    let next = AwaitingUeContextTransfer { attempt, old_amf, purpose: Purpose::Sessions(supi), call };
     Ok(Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf))
 }
 

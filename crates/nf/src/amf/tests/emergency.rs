@@ -817,6 +817,35 @@ fn a_normal_registration_is_never_accepted_on_null_integrity() {
     assert_eq!((audit.registered, audit.supis, audit.dangling), (1, 1, 0));
 }
 
+/// Null integrity verifies any message: no AMF is asked for the context that it names, and no place stays taken.
+#[test]
+fn an_unauthenticated_phone_that_names_a_guti_of_another_amf_is_identified() {
+    for kind in [RegistrationKind::Initial, RegistrationKind::Emergency] {
+        let (mut world, mut phone) = (World::with(with_emergency(1)), Phone::default());
+        register_without_sim(&mut world, &mut phone);
+        phone.release(&mut world);
+        world.script.insert(Operation::UeContextTransfer, problem(Cause::ContextNotFound));
+        world.take_ladder();
+        let mut request = phone.registration_request(kind);
+        let guti = phone.guti.unwrap();
+        let guami = super::handover_between_amfs::target_config().guami;
+        request.additional_guti = Some(MobileIdentity::FiveGGuti(FiveGGuti { guami, ..guti }));
+        connect(&mut world, &mut phone, &request);
+        let answer = phone.receive(&mut world);
+        let ladder = world.take_ladder();
+        assert!(matches!(answer, GmmMessage::IdentityRequest(_)), "{answer:?}: {ladder}");
+        assert!(!ladder.contains("UeContextTransfer"), "{ladder}");
+        phone.send(&mut world, IdentityResponse::new(MobileIdentity::NoIdentity));
+        if kind == RegistrationKind::Emergency {
+            assert!(take_null(&mut world, &mut phone, request).result.emergency_registered);
+            continue;
+        }
+        assert_eq!(rejected(&mut world, &mut phone), GmmCause::IllegalUe);
+        let mut other = Phone { ran_id: pith_types::RanUeNgapId(50), ..Phone::default() };
+        assert!(register_without_sim(&mut world, &mut other).result.emergency_registered);
+    }
+}
+
 /// Keys and context of an unauthenticated UE stay at this AMF.
 #[test]
 fn the_context_of_an_unauthenticated_phone_is_not_transferred() {

@@ -43,7 +43,6 @@ pub(crate) use take_over::{on_identified, take_over};
 use super::activation::{self, Purpose};
 use super::{RegistrationStep, context_transfer, reallocation};
 use crate::amf::context::{Env, UeContext};
-use crate::amf::emergency::Emergency;
 use pith_nas::ie::PduSessionSet;
 
 /// The UE is authenticated and its messages are protected: continues with UDM, slices and policy
@@ -62,7 +61,7 @@ pub(crate) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: A
     if attempt.begins_registration() {
         activation::reconcile(ue, env, PduSessionSet::NONE);
         if !attempt.is_emergency() {
-            ue.emergency = Emergency::default();
+            ue.end_emergency_registration(env);
         }
     }
     if attempt.is_emergency() || ue.is_emergency_registered() {

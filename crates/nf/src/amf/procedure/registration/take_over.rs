@@ -2,7 +2,7 @@
 //! subscriber's previous context (design section 5; TS 23.502 4.2.2.2.2 step 14d).
 
 use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
-use crate::amf::emergency::{Emergency, EmergencyRegistration};
+use crate::amf::emergency::EmergencyRegistration;
 use crate::amf::procedure::Procedure;
 use crate::amf::session::PduSession;
 use crate::amf::{consumer, delivery, residency};
@@ -49,7 +49,8 @@ fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
     if let Some(origin) = ue.reallocation.as_mut().and_then(|it| it.origin.as_mut()) {
         origin.sessions = None;
     }
-    (ue.supi, ue.emergency) = (None, Emergency::default());
+    ue.end_emergency_registration(env);
+    ue.supi = None;
 }
 
 /// Moves what remains valid from the subscriber's previous context: registration and sessions, unless the UE
