@@ -100,6 +100,14 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, gut
 }
 
 impl AwaitingUeContextTransfer {
+    /// The attempt of a UE that is authenticated.
+    pub const fn authenticated(&self) -> Option<&Attempt> {
+        match self.purpose {
+            Purpose::Identification => None,
+            Purpose::Sessions(_) => Some(&self.attempt),
+        }
+    }
+
     /// The reply is from the AMF with that root.
     pub fn note_sender(&mut self, from: &Arc<ApiRoot>) {
         self.old_amf.api_root = Arc::clone(from);

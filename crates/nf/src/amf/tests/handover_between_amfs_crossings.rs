@@ -7,12 +7,13 @@ use super::n2_handover::{acknowledge, answer, failure, refuse, states, updates};
 use super::world::*;
 use crate::amf::session::PduSession;
 use crate::kit::{Input, N2Input, Target, Timer};
+use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_sbi::common::UeContextId;
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData as Update, UpCnxState};
-use pith_sbi::{Cause as SbiCause, Operation, Problem, Reply, Response};
+use pith_sbi::{Cause as SbiCause, Operation, Problem, Reply, Request, Response};
 use pith_types::{FiveGGuti, RanUeNgapId};
 use std::sync::Arc;
 
@@ -250,6 +251,41 @@ fn a_ue_that_fails_to_arrive_registers_at_the_target_amf_with_its_sessions() {
     let ladder = source.take_ladder();
     assert!(!ladder.contains("ReleaseSmContext"), "{ladder}");
     source.assert_empty();
+}
+
+/// The source AMF has changed the key for the target AMF. The radio is lost, and the UE, which has the 5G-GUTI of the source AMF, begins again at the
+/// target AMF. That asks the source AMF once more when the UE is authenticated; the sessions are in its own former context.
+#[test]
+fn a_ue_whose_old_amf_is_asked_twice_keeps_the_sessions_of_its_former_context() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.notified(id);
+    answer(&mut amfs.target, None);
+    let Amfs { mut target, mut phone, .. } = amfs;
+    target.script.remove(&Operation::UpdateSmContext);
+    target.script.insert(Operation::UeContextTransfer, None);
+    (phone.ran_id, phone.amf_id) = (RanUeNgapId(77), None);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let mut nas = phone.initial_nas(request.clone());
+    nas[4] ^= 1;
+    phone.connect(&mut target, nas);
+    let (tag, _) = take_call(&mut target, Operation::UeContextTransfer);
+    let reply = Err(Problem::new(SbiCause::IntegrityCheckFail).into());
+    target.input(Input::Reply { tag, from: Some(config().identity.api_root), reply });
+    phone.security = None;
+    assert!(matches!(phone.receive(&mut target), GmmMessage::IdentityRequest(_)));
+    phone.send(&mut target, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
+    phone.secure(&mut target, request);
+    let (tag, request) = take_call(&mut target, Operation::UeContextTransfer);
+    let Request::UeContextTransfer(request) = request else { panic!("{request:?}") };
+    assert_eq!(request.body.reason, namf::TransferReason::MobiRegUeValidated);
+    target.reply(tag, Err(Problem::context_not_found().into()));
+    phone.accepted(&mut target);
+    let ladder = target.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext"), "{ladder}");
+    assert!(updates(&target).iter().all(|it| it.release.is_none()), "{:?}", updates(&target));
+    let audit = target.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.sessions), (1, 1, 1));
 }
 
 /// The UE goes on to a third gNB before the SMF has answered the target AMF's first request, which may be lost: the next one names the AMF, too.

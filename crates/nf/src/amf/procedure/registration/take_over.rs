@@ -87,6 +87,10 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
 /// Whether the registration in progress keeps sessions.
 fn is_mobility_update(ue: &UeContext) -> bool {
     let attempt = match &ue.procedure {
+        Procedure::AwaitingUeContextTransfer(state) => match state.authenticated() {
+            Some(attempt) => attempt,
+            None => return false,
+        },
         Procedure::AwaitingUecmRegistration(state) => &state.attempt,
         Procedure::AwaitingSubscriptionData(state) => &state.attempt,
         Procedure::AwaitingSliceSelection(state) => &state.attempt,
