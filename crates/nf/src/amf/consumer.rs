@@ -755,7 +755,8 @@ fn release_as_serving(env: &mut Env<'_>, context: &Uri, cause: nsmf::SmContextCa
     env.call_without_reply(owner(context), nsmf::UpdateSmContext { sm_context_ref, body });
 }
 
-/// Ends a session at its SMF. ReleaseSMContext would be refused if the SMF has not got the announcement of this AMF.
+/// Ends a session at its SMF. ReleaseSMContext would be refused if the SMF has not got the announcement of this AMF. While the session may be
+/// another AMF's, it is not announced: see [`leave_to_other_amf`].
 fn end_at_smf(env: &mut Env<'_>, session: &PduSession) {
     match &session.sm_context {
         Some(context) if session.is_unannounced() => {
@@ -773,6 +774,12 @@ fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
+/// Another AMF may have taken the sessions, and announced itself to the SMFs. An SMF believes an AMF that names itself, and refuses ReleaseSMContext
+/// of the AMF that served the UE before: only the latter is sent from now on.
+pub(crate) fn leave_to_other_amf(ue: &mut UeContext) {
+    ue.sessions.iter_mut().for_each(PduSession::forget_announcement);
+}
+
 /// Nsmf_PDUSession_ReleaseSMContext.
 pub(crate) fn release_sm_context(env: &mut Env<'_>, context: &Uri) {
     let sm_context_ref = context.id().to_owned();
@@ -783,6 +790,9 @@ pub(crate) fn release_sm_context(env: &mut Env<'_>, context: &Uri) {
 /// Deletes the UE's resources at other NFs: sessions, policy, subscription, registration (TS 23.502
 /// 4.2.2.3.2; 4.5.3 for the purge). The data received from these NFs are deleted too.
 pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
+    if ue.transferred_to.is_some() {
+        leave_to_other_amf(ue);
+    }
     residency::note_resources(ue, env);
     release_all_sessions(ue, env);
     delete_policy(ue, env);

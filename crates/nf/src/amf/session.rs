@@ -172,6 +172,14 @@ impl PduSession {
         self.user_plane == UserPlane::Unannounced || self.calls.iter().any(|(_, call)| announces(call))
     }
 
+    /// Another AMF may serve the session: this one does not announce itself to its SMF.
+    pub fn forget_announcement(&mut self) {
+        if self.is_unannounced() {
+            self.user_plane = UserPlane::Deactivated;
+            self.calls.clear();
+        }
+    }
+
     /// Whether the gNB has resources, or a request for them is pending.
     pub const fn has_user_plane(&self) -> bool {
         !matches!(self.user_plane, UserPlane::Deactivated | UserPlane::Unannounced)

@@ -338,6 +338,7 @@ pub(crate) fn on_status_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
     if !matches!(ue.transferred_to, Some(Owner::Client(_))) {
         ue.sessions.clear();
     }
+    consumer::leave_to_other_amf(ue);
     deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
 }
 

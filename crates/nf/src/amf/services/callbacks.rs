@@ -43,6 +43,10 @@ impl Amf {
             if has_moved && (ue.transferred_to.is_some() || departure::may_be_complete(ue)) {
                 return context_transfer::await_status(ue, env);
             }
+            if has_moved {
+                // It may have its sessions from an AMF before this one.
+                consumer::leave_to_other_amf(ue);
+            }
             deregistration::required_by_udm(ue, env, reason);
         });
         Ok(Response::NoContent)

@@ -727,6 +727,42 @@ fn sessions_that_are_not_announced_yet_end_with_the_registration() {
     assert_eq!((release.release, release.guami), (Some(true), Some(target_config().guami)));
 }
 
+/// The UE returned to this AMF, whose announcement the SMF has not answered, and has left it for good now: its sessions may be the other AMF's, which
+/// has announced itself. The SMF refuses ReleaseSMContext then; it would believe an AMF that names itself.
+#[test]
+fn an_amf_that_the_ue_has_left_does_not_announce_itself_to_end_sessions() {
+    for is_asked in [true, false] {
+        let (mut old, mut new, mut phone) = other_amfs();
+        comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+        carry(&mut new, &mut old, Operation::UeContextTransfer);
+        old.script.insert(Operation::UpdateSmContext, None);
+        let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+        let nas = phone.initial_nas(request);
+        phone.connect(&mut old, nas);
+        phone.accepted(&mut old);
+        phone.send(&mut old, RegistrationComplete::new());
+        phone.release(&mut old);
+        if is_asked {
+            let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+            let nas = phone.initial_nas(request);
+            let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+            assert!(ask(&mut old, guti, namf::TransferReason::MobiReg, Some(nas)).is_ok());
+        }
+        notified(&mut old, AREA_CHANGE);
+        if is_asked {
+            old.expire(Timer::TransferredContext);
+        }
+        let ladder = old.take_ladder();
+        assert!(ladder.contains("smf  <- ReleaseSmContext"), "{ladder}");
+        let ends = |request: &Request| match request {
+            Request::UpdateSmContext(update) => update.body.release.is_some(),
+            _ => false,
+        };
+        assert!(!old.calls.iter().any(|(_, _, request)| ends(request)), "{:?}", old.calls);
+        old.assert_empty();
+    }
+}
+
 /// A UE that registers at another AMF, which has got its context by the policy of the old one.
 fn with_derived_key() -> (World, World, Phone, Box<namf::UeContext>) {
     let (mut old, mut phone) = (World::with(AmfConfig { derives_k_amf: true, ..config() }), Phone::default());
