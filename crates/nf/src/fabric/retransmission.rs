@@ -226,7 +226,10 @@ fn may_be_repeated(request: &Request) -> bool {
 fn is_repeated_after_errors(request: &Request) -> bool {
     match request {
         Request::SmPolicyUpdateNotify(_) | Request::ReleaseSmContext(_) => true,
-        Request::UpdateSmContext(request) => request.body.up_cnx_state == Some(UpCnxState::Deactivated),
+        Request::UpdateSmContext(request) => {
+            let body = &request.body;
+            body.up_cnx_state == Some(UpCnxState::Deactivated) || body.release == Some(true)
+        }
         _ => false,
     }
 }
@@ -456,9 +459,15 @@ mod tests {
 
     /// A panic of the SMF's shard interrupts it.
     #[test]
-    fn a_deactivation_that_fails_is_repeated_and_an_activation_is_not() {
-        for (state, is_repeated) in [(UpCnxState::Deactivated, true), (UpCnxState::Activating, false)] {
-            let body = SmContextUpdateData { up_cnx_state: Some(state), ..Default::default() };
+    fn a_deactivation_or_release_that_fails_is_repeated_and_an_activation_is_not() {
+        let of_state = |state| SmContextUpdateData { up_cnx_state: Some(state), ..Default::default() };
+        let release = SmContextUpdateData { release: Some(true), ..Default::default() };
+        let requests = [
+            (of_state(UpCnxState::Deactivated), true),
+            (release, true),
+            (of_state(UpCnxState::Activating), false),
+        ];
+        for (body, is_repeated) in requests {
             let request = UpdateSmContext { sm_context_ref: "1".into(), body }.into();
             let call = Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request };
             let mut kept = Retransmissions::default();
