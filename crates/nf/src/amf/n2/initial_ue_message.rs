@@ -14,7 +14,7 @@
 //! A message changes a UE's context only if it passes the integrity check of its security context:
 //! a forged 5G-GUTI changes nothing (TS 24.501 4.4.4.3).
 
-use super::{N2Origin, error_indication, release_connection};
+use super::{Handling, N2Origin, error_indication, release_connection};
 use crate::amf::config::{EMERGENCY_UES, HALF_OPEN_CONTEXT};
 use crate::amf::connection::RanContext;
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
@@ -63,7 +63,7 @@ impl Amf {
         from: N2Origin,
         (message, pdu): (InitialUeMessage, &[u8]),
         out: &mut Outbox,
-    ) {
+    ) -> Handling {
         self.drop_stale(now, from, message.ran_ue_ngap_id, out);
         if !self.shared.connections.has_room() {
             out.log(Level::Error, || "the limit of NG connections is reached".into());
@@ -102,6 +102,7 @@ impl Amf {
             self.note_leaving(key, (former, gnb));
         }
         self.give_up_excess(now, from, out);
+        Handling::Processed
     }
 
     /// Creates a context for an unauthenticated UE.
@@ -244,9 +245,10 @@ pub(in crate::amf) const fn octets_kept(nas_octets: usize) -> usize {
 }
 
 /// The limit of UE contexts is reached: answers the gNB.
-fn overloaded(from: N2Origin, message: &InitialUeMessage, out: &mut Outbox) {
+fn overloaded(from: N2Origin, message: &InitialUeMessage, out: &mut Outbox) -> Handling {
     let cause = Cause::Misc(CauseMisc::control_processing_overload);
     error_indication(from, None, Some(message.ran_ue_ngap_id), cause, None, out);
+    Handling::Discarded
 }
 
 /// Decodes a message without an integrity check, if its type permits that.

@@ -45,6 +45,14 @@ pub(crate) struct N2Origin {
     pub binding: TnlaBinding,
 }
 
+/// What has become of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Handling {
+    Processed,
+    /// It had no effect: it got an answer that says so, or none is due.
+    Discarded,
+}
+
 impl Amf {
     /// Handles one UE-associated NGAP PDU. One that waited for its context, while the association of its gNB ended, is discarded.
     pub(super) fn ngap_pdu(&mut self, now: Instant, from: N2Origin, pdu: &[u8], out: &mut Outbox) {
@@ -57,12 +65,12 @@ impl Amf {
         };
         let is_reported = wants_answer(&message);
         let before = out.effects().len();
-        match message {
+        let handling = match message {
             Message::InitialUeMessage(message) => self.initial_ue_message(now, from, (message, pdu), out),
             Message::Other(other) => self.unknown_procedure(from, pdu, other, out),
             message => self.ue_associated(now, from, pdu, message, out),
-        }
-        if let Some(notice) = notice.filter(|_| is_reported) {
+        };
+        if let Some(notice) = notice.filter(|_| is_reported && handling == Handling::Processed) {
             give_notice(from, pdu, &notice, before, out);
         }
     }
@@ -76,7 +84,7 @@ impl Amf {
         pdu: &[u8],
         message: Message,
         out: &mut Outbox,
-    ) {
+    ) -> Handling {
         if let Message::ErrorIndication(ErrorIndication {
             amf_ue_ngap_id: None,
             ran_ue_ngap_id: Some(ran_id),
@@ -86,9 +94,9 @@ impl Amf {
             // The gNB's own id identifies the connection (TS 38.413 8.7.5.2).
             if let Some(key) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
                 self.shared.connections.rebind(key, from.binding);
-                self.over_connection(now, from, key, message, out);
+                return self.over_connection(now, from, key, message, out);
             }
-            return;
+            return Handling::Discarded;
         }
         let Some((amf_id, ran_id)) = ids(&message) else {
             return self.not_for_an_amf(from, pdu, &message, out);
@@ -110,13 +118,16 @@ impl Amf {
         match (connection, known) {
             (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
                 self.shared.connections.rebind(key, from.binding);
-                self.over_connection(now, from, key, message, out);
+                self.over_connection(now, from, key, message, out)
             }
             (Some(key), Some(known)) if known.left == Some((from.gnb, ran_id)) => {
                 self.from_former_gnb(now, from, key, message, out);
+                // The gNB may have given its id to another UE since: it gets no message with it.
+                Handling::Discarded
             }
             (None, _) if self.is_released_at_setup(amf_id) => {
                 out.log(Level::Debug, || format!("{} for {amf_id:?} crossed NG RESET", message.name()));
+                Handling::Discarded
             }
             (key, known) => {
                 let cause = unknown_connection(connection.is_some());
@@ -128,6 +139,7 @@ impl Amf {
                 if let Some(key) = key.filter(|_| is_of_this_gnb) {
                     self.connection_lost(now, key, out);
                 }
+                Handling::Discarded
             }
         }
     }
@@ -140,16 +152,17 @@ impl Amf {
         connection: Option<Key>,
         message: HandoverRequestAcknowledge,
         out: &mut Outbox,
-    ) {
+    ) -> Handling {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         let Some((key, ue)) = self.awaited_target(from, connection) else {
             if self.is_releasing(from, connection) {
                 // The gNB sent it before it received UE CONTEXT RELEASE COMMAND.
-                return;
+                return Handling::Discarded;
             }
             let cause = unknown_connection(connection.is_some());
             out.log(Level::Warn, || format!("HandoverRequestAcknowledge for {ids:?}: {cause}"));
-            return error_indication(from, Some(ids.0), Some(ids.1), cause, None, out);
+            error_indication(from, Some(ids.0), Some(ids.1), cause, None, out);
+            return Handling::Discarded;
         };
         self.drop_stale(now, from, ids.1, out);
         self.with_ue(now, ue, out, |ue, env| {
@@ -157,6 +170,7 @@ impl Amf {
             env.connections.rebind(key, from.binding);
             n2_handover::acknowledged(ue, env, message);
         });
+        Handling::Processed
     }
 
     /// HANDOVER FAILURE: the target gNB has no UE context (TS 38.413 8.4.2.3).
@@ -167,17 +181,19 @@ impl Amf {
         connection: Option<Key>,
         message: &HandoverFailure,
         out: &mut Outbox,
-    ) {
+    ) -> Handling {
         let Some((key, ue)) = self.awaited_target(from, connection) else {
             if let Some(key) = connection.filter(|_| self.is_releasing(from, connection)) {
                 self.with_env(now, out, |env| close(env, key));
             }
-            return out.log(Level::Debug, || "HandoverFailure without HANDOVER REQUEST".to_owned());
+            out.log(Level::Debug, || "HandoverFailure without HANDOVER REQUEST".to_owned());
+            return Handling::Discarded;
         };
         self.with_ue(now, ue, out, |ue, env| {
             close(env, key);
             n2_handover::refused(ue, env, message);
         });
+        Handling::Processed
     }
 
     /// Whether that gNB is to release the connection.
@@ -205,7 +221,8 @@ impl Amf {
         out: &mut Outbox,
     ) {
         if matches!(message, Message::UplinkNasTransport(_) | Message::NasNonDeliveryIndication(_)) {
-            return self.over_connection(now, from, key, message, out);
+            self.over_connection(now, from, key, message, out);
+            return;
         }
         out.log(Level::Debug, || format!("{} of the gNB that the UE has left", message.name()));
     }
@@ -219,23 +236,29 @@ impl Amf {
         connection: Option<Key>,
         message: PathSwitchRequest,
         out: &mut Outbox,
-    ) {
+    ) -> Handling {
         let target = RanSide { gnb: from.gnb, binding: from.binding, ran_id: message.ran_ue_ngap_id };
         let is_considered = self.shared.gnbs.may_switch_paths(now, from.gnb);
         let ue = connection.and_then(|key| self.shared.connections.get(key)?.ue);
         let Some(ue) = ue.filter(|_| is_considered) else {
-            return self.with_env(now, out, |env| path_switch::refuse_unknown(env, target, &message));
+            self.with_env(now, out, |env| path_switch::refuse_unknown(env, target, &message));
+            return Handling::Discarded;
         };
         if self.shared.connections.find_by_ran(from.gnb, target.ran_id) != connection {
             self.drop_stale(now, from, target.ran_id, out);
         }
+        let mut handling = Handling::Processed;
         self.with_ue(now, ue, out, |ue, env| {
             match ue.connection.filter(|key| Some(*key) == connection) {
                 Some(key) => path_switch::request(ue, env, (key, target), message),
-                // It is the connection at the target gNB of an N2 handover.
-                None => path_switch::refuse_unknown(env, target, &message),
+                None => {
+                    // It is the connection at the target gNB of an N2 handover.
+                    path_switch::refuse_unknown(env, target, &message);
+                    handling = Handling::Discarded;
+                }
             }
         });
+        handling
     }
 
     /// Handles a PDU over an open connection.
@@ -246,24 +269,28 @@ impl Amf {
         key: Key,
         message: Message,
         out: &mut Outbox,
-    ) {
+    ) -> Handling {
         if let Message::UeContextReleaseComplete(complete) = message {
-            return self.release_complete(now, key, complete, out);
+            self.release_complete(now, key, complete, out);
+            return Handling::Processed;
         }
         let connection = self.shared.connections.get(key);
         if connection.is_some_and(|connection| connection.context == RanContext::Releasing) {
             // The gNB sent it before it received UE CONTEXT RELEASE COMMAND.
-            return out.log(Level::Debug, || format!("{} while releasing", message.name()));
+            out.log(Level::Debug, || format!("{} while releasing", message.name()));
+            return Handling::Discarded;
         }
-        let Some(ue) = connection.and_then(|connection| connection.ue) else { return };
+        let Some(ue) = connection.and_then(|connection| connection.ue) else { return Handling::Discarded };
+        let mut handling = Handling::Discarded;
         self.with_ue(now, ue, out, |ue, env| {
-            if ue.connection == Some(key) {
-                to_ue(ue, env, from, message);
+            handling = if ue.connection == Some(key) {
+                to_ue(ue, env, from, message)
             } else {
-                from_target(ue, env, (from, key), message);
-            }
+                from_target(ue, env, (from, key), message)
+            };
         });
         self.give_up_excess(now, from, out);
+        handling
     }
 
     /// UE CONTEXT RELEASE COMPLETE: the ids are free again (TS 38.413 8.3.3.2).
@@ -289,25 +316,26 @@ impl Amf {
     }
 
     /// A procedure without a handler: rejected, or ignored and notified, if its criticality requires it (TS 38.413 10.3.4.1).
-    fn unknown_procedure(&self, from: N2Origin, pdu: &[u8], other: Other, out: &mut Outbox) {
+    fn unknown_procedure(&self, from: N2Origin, pdu: &[u8], other: Other, out: &mut Outbox) -> Handling {
         out.log(Level::Warn, || format!("NGAP procedure {} is not supported", other.procedure_code));
-        if other.class != Class::Initiating || other.answer.is_none() {
-            return;
-        }
-        if let Some(error) = pith_ngap::unknown_procedure(pdu) {
+        if other.class == Class::Initiating
+            && other.answer.is_some()
+            && let Some(error) = pith_ngap::unknown_procedure(pdu)
+        {
             self.ngap_error(from, pdu, &error, out);
         }
+        Handling::Discarded
     }
 
     /// A message that only an AMF may send, or that concerns a whole gNB.
-    fn not_for_an_amf(&self, from: N2Origin, pdu: &[u8], message: &Message, out: &mut Outbox) {
+    fn not_for_an_amf(&self, from: N2Origin, pdu: &[u8], message: &Message, out: &mut Outbox) -> Handling {
         out.log(Level::Warn, || format!("{} is not for an AMF", message.name()));
-        if !wants_answer(message) {
-            return;
+        if wants_answer(message) {
+            let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+            let (amf_id, ran_id) = ids_of(pdu);
+            error_indication(from, amf_id, ran_id, cause, None, out);
         }
-        let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
-        let (amf_id, ran_id) = ids_of(pdu);
-        error_indication(from, amf_id, ran_id, cause, None, out);
+        Handling::Discarded
     }
 
     /// A PDU that can't be processed: answered with the procedure's failure message if it has one,
@@ -403,13 +431,20 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
 }
 
 /// A PDU of the target gNB of a handover, before the UE has arrived there.
-fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Key), message: Message) {
+fn from_target(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    (from, key): (N2Origin, Key),
+    message: Message,
+) -> Handling {
     match message {
         Message::HandoverNotify(message) => n2_handover::notified(ue, env, key, &message),
         // The context takes part in no procedure before: the UE repeats its message.
-        Message::UplinkNasTransport(_) if ue.arrival.is_some() => env
-            .out
-            .log(Level::Info, || format!("{}: a NAS message before HANDOVER NOTIFY is ignored", ue.name())),
+        Message::UplinkNasTransport(_) if ue.arrival.is_some() => {
+            let name = ue.name();
+            env.out.log(Level::Info, || format!("{name}: a NAS message before HANDOVER NOTIFY is ignored"));
+            return Handling::Discarded;
+        }
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, from.gnb, &message);
         }
@@ -428,12 +463,14 @@ fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Ke
             if let Some((amf_id, ran_id)) = ids(&message) {
                 error_indication(from, Some(amf_id), Some(ran_id), cause, None, env.out);
             }
+            return Handling::Discarded;
         }
     }
+    Handling::Processed
 }
 
 /// Dispatches a PDU to its procedure.
-fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message) {
+fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message) -> Handling {
     ue.note_redirected();
     match message {
         Message::UplinkNasTransport(message) => {
@@ -496,9 +533,11 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::HandoverNotify(HandoverNotify { amf_ue_ngap_id, ran_ue_ngap_id, .. }) => {
             let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
             error_indication(from, Some(amf_ue_ngap_id), Some(ran_ue_ngap_id), cause, None, env.out);
+            return Handling::Discarded;
         }
         message => env.out.log(Level::Debug, || format!("{}: nothing to do", message.name())),
     }
+    Handling::Processed
 }
 
 /// Octets of the UE radio capability that are kept for the next gNB. Without it, that gNB requests it from the UE.

@@ -217,6 +217,38 @@ fn messages_after_the_release_command_are_ignored() {
     assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
 }
 
+/// TS 38.413 10.3.4.2 is about messages that are processed: others get their own answer, or none.
+#[test]
+fn nothing_is_notified_of_a_message_that_is_not_processed() {
+    let (mut world, mut phone) = registered();
+    let amf_id = phone.amf_id.unwrap();
+    let unknown = AmfUeNgapId::from_wire(amf_id.value() ^ 1).unwrap();
+    world.ngap(GNB, "UplinkNasTransport", Ok(with_unknown_ie(&uplink(unknown, phone.ran_id))));
+    let cause = Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID));
+    assert_eq!(error(&mut world).cause, cause);
+    assert!(world.downlinks.is_empty(), "one answer: {:?}", world.downlinks);
+    // HANDOVER NOTIFY without a handover.
+    let notify =
+        pith_ngap::HandoverNotify { amf_ue_ngap_id: amf_id, ran_ue_ngap_id: phone.ran_id, location: None };
+    world.ngap(GNB, "HandoverNotify", Ok(with_unknown_ie(&notify.encode().unwrap())));
+    let cause = CauseProtocol::message_not_compatible_with_receiver_state;
+    assert_eq!(error(&mut world).cause, Some(Cause::Protocol(cause)));
+    assert!(world.downlinks.is_empty(), "one answer: {:?}", world.downlinks);
+
+    let message = pith_ngap::UeContextReleaseRequest {
+        amf_ue_ngap_id: amf_id,
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: None,
+        cause: None,
+    };
+    world.ngap(GNB, "UeContextReleaseRequest", message.encode());
+    world.take_ladder();
+    // The gNB has not received UE CONTEXT RELEASE COMMAND yet.
+    world.ngap(GNB, "UplinkNasTransport", Ok(with_unknown_ie(&uplink(amf_id, phone.ran_id))));
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport");
+    phone.released(&mut world);
+}
+
 /// TS 38.413 10.3.4.2, ignore and notify: the message is processed; its response says what was ignored, or ERROR INDICATION, if it has none.
 #[test]
 fn an_ie_that_is_ignored_is_notified() {
