@@ -11,6 +11,7 @@ use super::residency::next_count;
 use crate::kit::document::pack_struct;
 use crate::kit::{Arena, GnbHandle, Key, Tnla, TnlaBinding, shrink};
 use pith_crypto::number_order::NumberOrder;
+use pith_ngap::Notice;
 use pith_types::{AmfUeNgapId, BlockId, ContextId, RanUeNgapId};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -114,6 +115,8 @@ pub(crate) struct Connections {
     by_id: HashMap<AmfUeNgapId, Key>,
     by_ran: HashMap<(GnbHandle, RanUeNgapId), Key>,
     releasing: PendingTable,
+    /// What was ignored of requests whose response is not sent yet.
+    notices: HashMap<Key, Box<Notice>>,
     /// The order of the owner's parts of AMF-UE-NGAP-IDs.
     order: NumberOrder,
     /// The position of the last one.
@@ -129,6 +132,7 @@ impl Connections {
             by_id: HashMap::new(),
             by_ran: HashMap::new(),
             releasing: PendingTable::new(RELEASING),
+            notices: HashMap::new(),
             order,
             last: 0,
         }
@@ -264,6 +268,7 @@ impl Connections {
     /// Removes a connection and frees its ids.
     pub fn close(&mut self, key: Key) -> Option<NgConnection> {
         let connection = self.table.remove(key)?;
+        self.take_notice(key);
         self.by_id.remove(&connection.id);
         shrink(&mut self.by_id);
         let ran = (connection.gnb, connection.ran_id);
@@ -304,6 +309,29 @@ impl Connections {
             let stream = if connection.keeps_stream { connection.binding.stream } else { binding.stream };
             connection.binding = TnlaBinding { stream, ..binding };
             connection.keeps_stream = false;
+        }
+    }
+
+    /// The response on that connection is to report what was ignored of its request.
+    pub fn keep_notice(&mut self, key: Key, notice: Box<Notice>) {
+        self.notices.insert(key, notice);
+    }
+
+    /// No response is to report it.
+    pub fn take_notice(&mut self, key: Key) -> Option<Box<Notice>> {
+        let notice = self.notices.remove(&key)?;
+        shrink(&mut self.notices);
+        Some(notice)
+    }
+
+    /// A response, with what was ignored of its request.
+    pub fn with_notice(&mut self, key: Key, response: Vec<u8>) -> Vec<u8> {
+        match self.notices.get(&key).and_then(|notice| notice.add_to(&response)) {
+            Some(with_notice) => {
+                self.take_notice(key);
+                with_notice
+            }
+            None => response,
         }
     }
 

@@ -166,8 +166,8 @@ impl AwaitingUeContextCreation {
         to_release.extend(failed);
         let silent = offered.iter().filter(|id| !answered.contains(id));
         to_release.extend(silent.map(|id| unsuccessful(*id, n2_handover::NOT_PREPARED)));
-        let source = source_of(ue, env).map(|source| (source.id, source.ran_id, source.side()));
-        let Some((amf_ue_ngap_id, ran_ue_ngap_id, side)) = source.filter(|_| !accepted.is_empty()) else {
+        let source = ue.connection.zip(source_of(ue, env).map(|source| (source.id, source.ran_id)));
+        let Some((key, (amf_ue_ngap_id, ran_ue_ngap_id))) = source.filter(|_| !accepted.is_empty()) else {
             consumer::release_ue_context(env, &context, n2_handover::CANCELLED);
             fail_preparation(ue, env, HandoverError::NoSession);
             return stay(ue, env);
@@ -182,7 +182,7 @@ impl AwaitingUeContextCreation {
             target_to_source: data.target_to_source_data.ngap_data.content.to_vec(),
             diagnostics: None,
         };
-        n2::send_to(env.out, side, command.encode());
+        n2::respond(env, key, command.encode());
         ue.start(env, Timer::Handover, env.config.timers.handover_completion);
         AwaitingN2InfoNotify { number, context, transferred }.into()
     }

@@ -200,7 +200,8 @@ impl AwaitingFlowMobility {
         let (level, outcome) =
             if failed.is_empty() { (Level::Info, "ok") } else { (Level::Warn, "sessions failed") };
         ue.log_outcome(env, level, "QoS flow mobility", outcome);
-        let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+        let Some(key) = ue.connection else { return };
+        let Some(connection) = env.connections.get(key) else { return };
         // The gNB has got UE CONTEXT RELEASE COMMAND, and does not know the ids any longer (TS 38.413 8.3.3).
         if connection.context == RanContext::Releasing {
             return;
@@ -212,7 +213,7 @@ impl AwaitingFlowMobility {
             failed: (!failed.is_empty()).then_some(failed),
             diagnostics: None,
         };
-        n2::send_to(env.out, connection.side(), confirm.encode());
+        n2::respond(env, key, confirm.encode());
     }
 }
 

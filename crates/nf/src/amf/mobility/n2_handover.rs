@@ -274,14 +274,14 @@ pub(super) fn fail_preparation(ue: &mut UeContext, env: &mut Env<'_>, error: Han
     if ue.arrival.is_some() {
         return arrival::end(ue, env, error);
     }
-    let Some(connection) = source_of(ue, env) else { return };
+    let (Some(key), Some(connection)) = (ue.connection, source_of(ue, env)) else { return };
     let failure = HandoverPreparationFailure {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
         cause: Some(error.cause()),
         diagnostics: None,
     };
-    n2::send_to(env.out, connection.side(), failure.encode());
+    n2::respond(env, key, failure.encode());
 }
 
 /// The connection at the source gNB; `None` if that is being released: the gNB no longer knows the UE.
@@ -508,7 +508,7 @@ impl AwaitingHandoverCommand {
             ue.start(env, Timer::Handover, env.config.timers.handover_completion);
             return AwaitingHandoverNotify { target, accepted: ids, refused: admitted }.into();
         }
-        let Some(source) = source_of(ue, env) else {
+        let (Some(key), Some(source)) = (ue.connection, source_of(ue, env)) else {
             release_target(env, target, CANCELLED);
             cancel_sessions(ue, env, &ids);
             ue.log_outcome(env, Level::Info, "N2 handover", "the source gNB has released the UE");
@@ -524,7 +524,7 @@ impl AwaitingHandoverCommand {
             target_to_source,
             diagnostics: None,
         };
-        n2::send_to(env.out, source.side(), command.encode());
+        n2::respond(env, key, command.encode());
         ue.start(env, Timer::Handover, env.config.timers.handover_completion);
         AwaitingHandoverNotify { target, accepted: ids, refused: admitted }.into()
     }

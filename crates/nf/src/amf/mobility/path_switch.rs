@@ -321,8 +321,9 @@ impl AwaitingPathSwitch {
             allowed_nssai: ue.slices.allowed.clone(),
             diagnostics: None,
         };
-        n2::send_to(env.out, connection.side(), acknowledge.encode());
-        leave(env.out, source, connection.id);
+        let id = connection.id;
+        n2::respond(env, key, acknowledge.encode());
+        leave(env.out, source, id);
         drop_requests(env, key, &ids);
         n2::open_context(ue, env);
         nas_non_delivery::send_again(ue, env);
@@ -354,8 +355,9 @@ impl AwaitingPathSwitch {
             diagnostics: None,
         };
         env.out.log(Level::Warn, || format!("{}: the path is not switched", ue.name()));
-        n2::send_to(env.out, connection.side(), failure.encode());
-        leave(env.out, connection.side(), connection.id);
+        let (side, id) = (connection.side(), connection.id);
+        n2::respond(env, key, failure.encode());
+        leave(env.out, side, id);
     }
 
     /// Another gNB requests the path switch: the UE is no longer at this target. Returns the source of the first handover, and the

@@ -16,7 +16,7 @@ pub(in crate::amf) use initial_ue_message::octets_kept;
 pub(crate) use send::{
     HandoverContent, close, deliver, downlink_nas_transport, error_indication, handover_request,
     modify_sessions, modify_ue_context, open_context, page, rekey, release, release_connection,
-    release_resources, release_sessions, send_to,
+    release_resources, release_sessions, respond, send_to,
 };
 pub(in crate::amf) use setup::{LeftConnection, Setups};
 
@@ -71,8 +71,39 @@ impl Amf {
             message => self.ue_associated(now, from, pdu, message, out),
         };
         if let Some(notice) = notice.filter(|_| is_reported && handling == Handling::Processed) {
-            give_notice(from, pdu, &notice, before, out);
+            self.give_notice(from, pdu, notice, before, out);
         }
+    }
+
+    /// Reports what was ignored of a message: in the procedure's response, which may have to wait for SMFs or another gNB, or by ERROR INDICATION if
+    /// it has none (TS 38.413 10.3.4.2).
+    fn give_notice(
+        &mut self,
+        from: N2Origin,
+        pdu: &[u8],
+        notice: Box<Notice>,
+        before: usize,
+        out: &mut Outbox,
+    ) {
+        out.log(Level::Warn, || format!("NGAP: ignored, and reported to the gNB: {}", notice.text));
+        let response = out.effects_since(before).iter_mut().find_map(|effect| match effect {
+            Effect::N2(N2Effect::Send { gnb, pdu, .. }) if *gnb == from.gnb => {
+                Some((notice.add_to(pdu)?, pdu))
+            }
+            _ => None,
+        });
+        if let Some((octets, response)) = response {
+            *response = octets.into();
+            return;
+        }
+        let (amf_id, ran_id) = ids_of(pdu);
+        let connections = &mut self.shared.connections;
+        if notice.awaits_response()
+            && let Some(key) = amf_id.and_then(|id| connections.find(id))
+        {
+            return connections.keep_notice(key, notice);
+        }
+        error_indication(from, amf_id, ran_id, Notice::CAUSE, Some(notice.diagnostics), out);
     }
 
     /// Dispatches a UE-associated PDU if its ids are those of a connection of that gNB. A connection that the
@@ -102,6 +133,10 @@ impl Amf {
             return self.not_for_an_amf(from, pdu, &message, out);
         };
         let connection = self.shared.connections.find(amf_id);
+        if let (Some(key), true) = (connection, has_late_response(&message)) {
+            // A former procedure of the kind had no response: it was cancelled.
+            self.shared.connections.take_notice(key);
+        }
         if let Message::PathSwitchRequest(message) = message {
             return self.path_switch_request(now, from, connection, message, out);
         }
@@ -355,21 +390,6 @@ impl Amf {
     }
 }
 
-/// Reports what was ignored of a message: in the response, if this turn sends it, else by ERROR INDICATION (TS 38.413 10.3.4.2).
-fn give_notice(from: N2Origin, pdu: &[u8], notice: &Notice, before: usize, out: &mut Outbox) {
-    out.log(Level::Warn, || format!("NGAP: ignored, and reported to the gNB: {}", notice.text));
-    let response = out.effects_since(before).iter_mut().find_map(|effect| match effect {
-        Effect::N2(N2Effect::Send { gnb, pdu, .. }) if *gnb == from.gnb => Some((notice.add_to(pdu)?, pdu)),
-        _ => None,
-    });
-    if let Some((octets, response)) = response {
-        *response = octets.into();
-        return;
-    }
-    let (amf_id, ran_id) = ids_of(pdu);
-    error_indication(from, amf_id, ran_id, Notice::CAUSE, Some(notice.diagnostics.clone()), out);
-}
-
 /// Procedure code of Handover Preparation (TS 38.413 9.4.7).
 const HANDOVER_PREPARATION: u8 = 12;
 
@@ -382,6 +402,16 @@ fn ids_of(pdu: &[u8]) -> (Option<AmfUeNgapId>, Option<RanUeNgapId>) {
 /// never end, and a final message of a procedure is not answered (TS 38.413 10.6).
 const fn wants_answer(message: &Message) -> bool {
     !matches!(message, Message::ErrorIndication(_) | Message::UeContextReleaseComplete(_))
+}
+
+/// Whether the message begins a procedure whose response waits for SMFs or another gNB.
+const fn has_late_response(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::HandoverRequired(_)
+            | Message::PathSwitchRequest(_)
+            | Message::PduSessionResourceModifyIndication(_)
+    )
 }
 
 /// The ids of a UE-associated PDU that a gNB sends to an AMF.

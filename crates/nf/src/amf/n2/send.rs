@@ -32,6 +32,13 @@ pub(crate) fn send_to(out: &mut Outbox, side: RanSide, pdu: Encoded) {
     send(out, side.gnb, side.binding, pdu);
 }
 
+/// Sends the response of a gNB's procedure over a connection, with what was ignored of the request (TS 38.413 10.3.4.2).
+pub(crate) fn respond(env: &mut Env<'_>, key: Key, pdu: Encoded) {
+    let Some(side) = env.connections.side(key) else { return };
+    let pdu = pdu.map(|pdu| env.connections.with_notice(key, pdu));
+    send_to(env.out, side, pdu);
+}
+
 /// The gNB has a UE context: sends the PDUs queued for it.
 pub(crate) fn open_context(ue: &UeContext, env: &mut Env<'_>) {
     let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };

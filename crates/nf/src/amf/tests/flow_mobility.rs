@@ -2,6 +2,7 @@
 
 use super::pdu_session;
 use super::world::*;
+use crate::testing::with_unknown_ie;
 use pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer;
 use pith_ngap::{
     Cause, CauseRadioNetwork, Message, PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication,
@@ -37,14 +38,17 @@ fn refused() -> Reply {
     Err(Box::new(problem.with(ProblemMore::SmContextUpdateError(Box::new(data)))))
 }
 
-fn indicate(world: &mut World, phone: &Phone, sessions: &[u8]) {
-    let indication = PduSessionResourceModifyIndication {
+fn indication(phone: &Phone, sessions: &[u8]) -> PduSessionResourceModifyIndication {
+    PduSessionResourceModifyIndication {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
         ran_ue_ngap_id: phone.ran_id,
         sessions: transfers(sessions),
         location: Some(location()),
-    };
-    world.ngap(GNB, "PduSessionResourceModifyIndication", indication.encode());
+    }
+}
+
+fn indicate(world: &mut World, phone: &Phone, sessions: &[u8]) {
+    world.ngap(GNB, "PduSessionResourceModifyIndication", indication(phone, sessions).encode());
 }
 
 fn confirm(world: &mut World) -> PduSessionResourceModifyConfirm {
@@ -84,6 +88,23 @@ fn the_smfs_answers_are_one_confirmation() {
     assert_eq!((answer.amf_ue_ngap_id, answer.ran_ue_ngap_id), (phone.amf_id.unwrap(), phone.ran_id));
     assert_eq!((ids(&answer.confirmed), &answer.failed), (vec![5, 6], &None));
     assert_eq!(answer.confirmed.unwrap()[0].transfer, b"confirm");
+}
+
+/// TS 38.413 10.3.4.2: the response waits for the SMF.
+#[test]
+fn a_response_that_waits_reports_what_was_ignored() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    let indication = || indication(&phone, &[5]).encode().unwrap();
+    for is_notified in [true, false] {
+        let pdu = if is_notified { with_unknown_ie(&indication()) } else { indication() };
+        world.ngap(GNB, "PduSessionResourceModifyIndication", Ok(pdu));
+        assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+        world.reply_to(Operation::UpdateSmContext, confirmed());
+        let diagnostics = format!("{:?}", confirm(&mut world).diagnostics);
+        assert_eq!(diagnostics.contains("65534"), is_notified, "{diagnostics}");
+    }
+    assert!(world.downlinks.is_empty());
 }
 
 /// TS 38.413 8.3.3: the gNB does not know the ids any longer.
