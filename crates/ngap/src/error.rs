@@ -63,7 +63,7 @@ impl NgapError {
     /// The most severe deviation determines the cause; the diagnostics contain all.
     pub(crate) fn of_deviations(pdu: &NGAPPDU<'_>, deviations: &[Deviation]) -> Self {
         let cause = deviations.iter().find_map(Deviation::cause);
-        let text = deviations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let text = text_of(deviations);
         let cause = cause.unwrap_or(CauseProtocol::abstract_syntax_error_reject);
         Self::with_cause(pdu, deviations, Cause::Protocol(cause), text)
     }
@@ -93,6 +93,18 @@ impl NgapError {
             Self::TransferSyntax(_) => None,
             Self::AbstractSyntax { diagnostics, .. } => Some((**diagnostics).clone()),
         }
+    }
+}
+
+/// Deviations in a text. A PDU can have thousands of them.
+const IN_TEXT: usize = 4;
+
+/// Text for logs: the first deviations, and the number of the others.
+pub(crate) fn text_of(deviations: &[Deviation]) -> String {
+    let named = deviations.iter().take(IN_TEXT).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    match deviations.len().saturating_sub(IN_TEXT) {
+        0 => named,
+        others => format!("{named}; and {others} others"),
     }
 }
 

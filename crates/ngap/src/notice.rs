@@ -1,7 +1,7 @@
 //! Criticality `ignore and notify`: what a receiver leaves out of a message that it processes is reported to the sender, in the
 //! procedure's response or by ERROR INDICATION (TS 38.413 10.3.4.1, 10.3.4.2).
 
-use crate::error::Diagnostics;
+use crate::error::{Diagnostics, text_of};
 use crate::message::Message;
 use oxirush_ngap::Deviation;
 use oxirush_ngap::ngap::{CauseProtocol, Criticality, NGAPPDU};
@@ -31,7 +31,7 @@ impl Notice {
         }
         let notified: Vec<Deviation> = deviations.iter().filter(|it| is_notified(it)).cloned().collect();
         Some(Box::new(Self {
-            text: notified.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            text: text_of(&notified),
             diagnostics: Diagnostics(pdu.criticality_diagnostics(&notified)),
             response_diagnostics: Diagnostics(pdu.criticality_diagnostics_for_response(&notified)),
             procedure_code: pdu.procedure_code(),

@@ -101,6 +101,31 @@ fn an_unknown_ie_is_overlooked_if_it_may_be() {
     assert!(notice.text.contains("65534"), "{}", notice.text);
 }
 
+/// UE CONTEXT RELEASE REQUEST with that number of unknown IEs, of that criticality.
+fn with_unknown_ies(number: u16, criticality: u8) -> Vec<u8> {
+    let mut ies = octets("000a0002002a005500020007000f40020500");
+    for id in 0..number {
+        ies.extend([0x80 | (id >> 8) as u8, id as u8, criticality, 1, 0]);
+    }
+    let length = (3 + ies.len()) as u16 | 0x8000;
+    let mut pdu = octets("002a40");
+    pdu.extend(length.to_be_bytes());
+    pdu.push(0);
+    pdu.extend((3 + number).to_be_bytes());
+    pdu.extend(ies);
+    pdu
+}
+
+/// A PDU of 64 kB can have thousands of them: each would be a sentence in the log.
+#[test]
+fn the_text_of_many_errors_is_short() {
+    let Ok((_, Some(notice))) = Message::decode_with_notice(&with_unknown_ies(2000, 0x80)) else { panic!() };
+    let Err(error) = Message::decode(&with_unknown_ies(2000, 0)) else { panic!() };
+    for text in [notice.text, error.to_string()] {
+        assert!(text.contains("32768") && text.ends_with("; and 1996 others"), "{text:.400}");
+    }
+}
+
 #[test]
 fn a_peek_sees_what_decoding_sees() {
     let encoded = octets(RELEASE_REQUEST);
