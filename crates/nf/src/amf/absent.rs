@@ -187,7 +187,7 @@ impl Amf {
         self.end(id);
         self.shared.index.free_all(key);
         self.awaited.remove(&key);
-        self.superseding.remove(&key);
+        self.superseding.retain(|new, old| *new != key && *old != key);
         let Some(connection) = connection else { return };
         self.with_env(now, out, |env| {
             release_connection(env, connection, Cause::Nas(CauseNas::unspecified));

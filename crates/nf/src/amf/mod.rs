@@ -224,6 +224,7 @@ impl Amf {
     /// Releases what a removed context owns. `effects`: the first effect of the step that ended it.
     fn release(&mut self, now: Instant, ue: &mut UeContext, effects: usize, out: &mut Outbox) {
         self.replies_owed -= ue.replies_owed();
+        self.superseding.remove(&ue.key);
         self.tracker.note_last(ue.id, residency::next_count(ue).unwrap_or(0));
         let ues = self.ues.len();
         let retained = forget(ue, &mut self.shared.env(now, ues, out));

@@ -186,6 +186,7 @@ impl Amf {
         for (timer, _) in ue.timers() {
             out.stop(ue.key.to_u64(), *timer);
         }
+        self.superseding.remove(&ue.key);
         let mut entry = Entry { id: ue.id.to_u64(), ..Entry::default() };
         if let Some(place) = ue.half_open.take() {
             self.shared.half_open.remove(place);

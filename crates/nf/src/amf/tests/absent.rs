@@ -107,3 +107,26 @@ fn a_context_waits_in_the_process_for_the_absent_one_that_it_supersedes() {
     assert_eq!((world.amf.ues.len(), world.amf.ues.take_missed()), (1, Vec::new()));
     assert!(world.amf.superseding.is_empty());
 }
+
+#[test]
+fn a_context_that_ends_waits_for_no_absent_one() {
+    let (mut world, first, store) = stateless();
+    let supi: pith_types::Supi = "imsi-999700000000002".parse().unwrap();
+    world.found = supi.clone();
+    let mut other = Phone { supi, ran_id: pith_types::RanUeNgapId(77), ..Phone::default() };
+    other.register(&mut world);
+    assert!(has_no_copy(&world, &store));
+    let key = |world: &World, phone: &Phone| world.amf.shared.index.find_supi(&phone.supi).unwrap();
+    let (old, new) = (key(&world, &first), key(&world, &other));
+    // The document of the absent one is lost.
+    world.amf.superseding.insert(new, old);
+    let lost = world.amf.ues.id(old).unwrap();
+    let mut out = Outbox::new(Level::Debug);
+    world.amf.forget_ue(world.now, lost, &mut out);
+    assert!(world.amf.superseding.is_empty());
+    // The one that waits ends.
+    world.amf.superseding.insert(new, old);
+    let request = other.deregistration_request(true);
+    other.send(&mut world, request);
+    assert!(world.amf.superseding.is_empty());
+}
