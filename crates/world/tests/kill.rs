@@ -79,7 +79,7 @@ fn a_run_has_the_same_crash_points_each_time() {
 }
 
 /// Crash points that broke an invariant once: procedure, residency, victim, seed, point.
-const FOUND: [(&str, Residency, &str, u64, u64); 32] = [
+const FOUND: [(&str, Residency, &str, u64, u64); 34] = [
     // The AMF deleted a UE's document before UDM and PCF had released its resources.
     ("deregistration", Residency::Durable, "core", 0, 2),
     ("deregistration-by-operator", Residency::Durable, "core", 0, 6),
@@ -134,6 +134,9 @@ const FOUND: [(&str, Residency, &str, u64, u64); 32] = [
     ("ladn-leaving", Residency::Soft, "smf", 0, 5),
     // The target gNB was to release a session that had ended a second time.
     ("ladn-leaving-by-n2-handover", Residency::Stateless, "smf", 0, 16),
+    // The SMF had stored that the UE revokes its support of reflective QoS, and never answered the UE.
+    ("reflective-qos-revocation", Residency::Durable, "smf", 0, 1),
+    ("reflective-qos-revocation", Residency::Stateless, "smf", 0, 3),
 ];
 
 #[test]

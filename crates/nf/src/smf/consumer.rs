@@ -176,6 +176,7 @@ pub(super) fn report_revoked_reflective_qos(session: &mut SmContext, env: &mut E
     body.ref_qos_indication = Some(false);
     let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
     let target = Target::Root(policy.root.clone());
+    session.reflective.awaits_pcf = true;
     session.report_to_pcf(env, target, request);
 }
 

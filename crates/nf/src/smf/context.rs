@@ -348,9 +348,18 @@ pub(super) struct ReflectiveQos {
     pub timer: Option<u32>,
     /// The PTI of the request by which the UE has revoked its support, until it has answered the command (TS 24.501 6.4.2.2).
     pub revocation: Option<u8>,
+    /// The PCF has not answered the report of the revocation.
+    pub awaits_pcf: bool,
+    /// The SMF has restarted since: it sends the command, and the report, again.
+    pub is_interrupted: bool,
 }
 
 impl ReflectiveQos {
+    /// After a restart: what the UE and the PCF have not answered was possibly not sent.
+    pub(super) const fn restarted(self) -> Self {
+        Self { is_interrupted: self.revocation.is_some() || self.awaits_pcf, ..self }
+    }
+
     /// The RQ timer for the UE; it has a default one if there is none here (TS 24.501 6.2.5.1.4.3).
     pub(super) fn rq_timer(self) -> Option<GprsTimer2> {
         // A timer of 0 would end each rule at once.
@@ -411,7 +420,7 @@ impl Pack for AmfLink {
 pack_struct!(UpfSession { upf, seid, tunnel });
 pack_struct!(FrontUpf { session, n9, is_needed, is_ending, destinations });
 pack_struct!(Qos { ambr, five_qi, arp_priority });
-pack_struct!(ReflectiveQos { is_supported, timer, revocation });
+pack_struct!(ReflectiveQos { is_supported, timer, revocation, awaits_pcf, is_interrupted });
 
 impl Pack for CallId {
     fn pack(&self, writer: &mut Writer<'_>) {
@@ -495,6 +504,7 @@ impl SmContext {
     pub(super) fn recover(mut self, keeps_tunnels: bool, is_late: bool) -> (Self, bool) {
         let modifies = self.modification.take().is_some();
         self.subscription_change = self.subscription_change.take().map(SubscriptionChange::restarted);
+        self.reflective = self.reflective.restarted();
         self.leaving.extend(self.draining.take());
         self.deletion = None;
         let amf_continues = self.amf.owner != Owner::Process;

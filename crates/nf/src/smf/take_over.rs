@@ -133,6 +133,7 @@ impl SmContext {
         let pending = std::mem::take(&mut self.pending);
         self.pending = Pending { updates: Vec::new(), ..pending };
         self.subscription_change = self.subscription_change.take().map(SubscriptionChange::restarted);
+        self.reflective = self.reflective.restarted();
         let state = self.take_state();
         let has_upfs = state.user_plane().is_none_or(|it| {
             is_associated(it.anchor.upf)

@@ -13,7 +13,7 @@
 //!  usage      data volume over a secondary RAT; absent if there is none
 //!  emergency  marks an emergency session; absent in others
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
-//!  reflective whether the UE derives QoS rules, RQ timer, rules whose packets have the RQI; absent if there is nothing of these
+//!  reflective whether the UE derives QoS rules, RQ timer, rules whose packets have the RQI, and the revocation; absent if there is nothing of these
 //!  subscribed subscribed QoS, and a change of the subscription; absent if the authorised QoS is the subscribed one, and there is no change
 //!  addressing static addresses and framed routes of the subscription; absent if there are none
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
@@ -67,8 +67,8 @@ const EMERGENCY: Section = Section { id: 11, name: "emergency", version: 1 };
 
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 2 };
 
-/// A session without the section has no reflective QoS.
-const REFLECTIVE: Section = Section { id: 17, name: "reflective QoS", version: 1 };
+/// A session without the section has no reflective QoS. Version 2 has what the PCF has not answered, too.
+const REFLECTIVE: Section = Section { id: 17, name: "reflective QoS", version: 2 };
 
 /// A session without the section has dynamic addresses and no framed routes.
 const ADDRESSING: Section = Section { id: 18, name: "addressing", version: 1 };
@@ -260,7 +260,13 @@ pub(in crate::smf) fn unpack(
     let mut reflective = ReflectiveQos::default();
     if sections.has(&REFLECTIVE) {
         let rules: Vec<u8>;
-        (reflective, rules) = sections.unpack(&REFLECTIVE)?;
+        (reflective, rules) = sections.read(&REFLECTIVE, |version, reader| {
+            if version > 1 {
+                return Pack::unpack(reader);
+            }
+            let (is_supported, timer, revocation, rules) = Pack::unpack(reader)?;
+            Ok((ReflectiveQos { is_supported, timer, revocation, ..ReflectiveQos::default() }, rules))
+        })?;
         flows.note_reflective_rules(&rules);
     }
     let (subscribed, subscription_change) =
@@ -577,7 +583,13 @@ mod tests {
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;
             session.answered_pti = release;
-            session.reflective = ReflectiveQos { is_supported: has_v4, timer: tac, revocation: release };
+            session.reflective = ReflectiveQos {
+                is_supported: has_v4,
+                timer: tac,
+                revocation: release,
+                awaits_pcf: has_v6,
+                is_interrupted: asks_dns6,
+            };
             let (tunnels, after_handover, (uplink, downlink)) = dual;
             let wanted: Vec<_> = (1..).zip(tunnels).collect();
             session.tunnels = reroute((None, &session.tunnels), &wanted).map(|it| it.tunnels).unwrap_or_default();

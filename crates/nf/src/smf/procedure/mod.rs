@@ -52,6 +52,7 @@ pub(super) fn on_reply(
             consumer::delete_created_resource(reply, env.out);
             return next;
         }
+        session.reflective.awaits_pcf &= !call.reports_to_pcf();
         if call.reports_to_pcf()
             && let Ok(Response::SmPolicyDecision(decision)) = &reply
         {
@@ -203,10 +204,11 @@ fn not_expected(state: State, session: &SmContext, env: &mut Env<'_>, what: &str
 }
 
 /// What may be pending for an established session, in the order of [`super::context::Pending`].
-const RESUME: [fn(Established, &mut SmContext, &mut Env<'_>) -> State; 6] = [
+const RESUME: [fn(Established, &mut SmContext, &mut Env<'_>) -> State; 7] = [
     release::resume,
     lost_tunnel::resume,
     subscription_change::resume,
+    modification_request::resume,
     modification::resume,
     path::resume,
     user_plane::resume,

@@ -19,7 +19,7 @@ use super::restoration::{self, Absence, give_again};
 use super::{Established, State, branching, release, subscription_change, upf_failure};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
-use crate::smf::context::{CallId, Qos, ReflectiveQos, SmContext, UserPlane};
+use crate::smf::context::{CallId, Qos, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::flows::{Failure, Flows};
 use crate::smf::timers::SessionTimer;
@@ -166,7 +166,7 @@ pub(in crate::smf) fn revoke_reflective_qos(
     pti: u8,
 ) {
     let was_supported = std::mem::take(&mut session.reflective.is_supported);
-    session.reflective = ReflectiveQos { revocation: Some(pti), ..ReflectiveQos::default() };
+    (session.reflective.timer, session.reflective.revocation) = (None, Some(pti));
     if !was_supported {
         return;
     }

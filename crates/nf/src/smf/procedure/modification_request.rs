@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A revocation takes effect at once, and the UE repeats its request until it gets the command, so that no timer runs for that. If the session
-//! has reflective rules, their change is a modification of its own.
+//! has reflective rules, their change is a modification of its own. After a restart a UE in CM-CONNECTED that has not answered gets the command in
+//! any case: if the AMF has no answer in time, it returns the request, and the UE does not repeat it (5.4.5.3.1, 6.4.2.6).
 //!
 //! QoS is the decision of the PCF, and this SMF does not ask it for a UE's QoS rules: no other request is accepted. The cause tells the UE whether
 //! its request was wrong:
@@ -21,8 +22,11 @@
 //! | #32 | services that this SMF does not have: EPS bearers, header compression, time-sensitive networking, multicast and more |
 //! | #31 | other |
 
+use super::{Established, State};
 use crate::smf::context::{DEFAULT_QFI, SmContext};
+use crate::smf::env::Env;
 use crate::smf::flows::DEFAULT_RULE;
+use crate::smf::{consumer, n1};
 use pith_nas::gsm::PduSessionModificationRequest;
 use pith_nas::ie::{
     FilterComponent, FlowOperation, FlowParameter, PacketFilter, QosFlowDescription, QosRule, RuleOperation,
@@ -83,6 +87,23 @@ pub(in crate::smf) fn revokes_reflective_qos(
         !requests_qos && !needs_other_service(request) && !notes.iter().any(|it| cause_of_note(it).is_some());
     // A UE that has given its request up repeats it with another PTI.
     is_without && is_all && (session.reflective.is_supported || session.reflective.revocation.is_some())
+}
+
+/// The SMF has restarted before the UE or the PCF answered: they may not know that the revocation is in effect.
+pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    if std::mem::take(&mut session.reflective.is_interrupted) {
+        if let Some(pti) = session.reflective.revocation {
+            let command = n1::modification_accept(session, pti);
+            let mut transfer = consumer::transfer(session, Some(command), None);
+            // An idle UE waits for no answer.
+            transfer.body.skip_ind = Some(true);
+            consumer::notify_amf(session, env, transfer);
+        }
+        if session.reflective.awaits_pcf {
+            consumer::report_revoked_reflective_qos(session, env);
+        }
+    }
+    established.into()
 }
 
 const fn bit(qfi: u8) -> u64 {

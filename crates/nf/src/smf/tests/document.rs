@@ -13,6 +13,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-handover-2", include_str!("../../../tests/golden/smf-handover-2.hex")),
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
     ("smf-reflective-1", include_str!("../../../tests/golden/smf-reflective-1.hex")),
+    ("smf-reflective-2", include_str!("../../../tests/golden/smf-reflective-2.hex")),
     ("smf-ipv6-1", include_str!("../../../tests/golden/smf-ipv6-1.hex")),
     ("smf-addressing-1", include_str!("../../../tests/golden/smf-addressing-1.hex")),
 ];

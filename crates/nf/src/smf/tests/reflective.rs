@@ -286,7 +286,35 @@ fn a_ue_revokes_its_support() {
     notify(&mut world, reflective);
     assert_eq!(refused(&world), [FailureCode::UnsuccQosVal]);
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
-    assert_eq!((session.reflective, session.flows.reflective_rules()), (ReflectiveQos::default(), vec![]));
+    let expected = ReflectiveQos { awaits_pcf: true, ..ReflectiveQos::default() };
+    assert_eq!((session.reflective, session.flows.reflective_rules()), (expected, vec![]));
+}
+
+/// The SMF may have stored the revocation, and ended before it answered the UE or reported to the PCF.
+#[test]
+fn a_revocation_that_a_restart_interrupts_is_answered_and_reported_again() {
+    for (ue_answers, pcf_answers) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut world = residency::tracked(awaiting_complete());
+        gnb_modifies(&mut world, &[2], &[]);
+        complete(&mut world);
+        if !pcf_answers {
+            world.script.insert(Operation::UpdateSmPolicy, None);
+        }
+        world.uplink_with(7, revocation(|_| {}));
+        if ue_answers {
+            world.uplink_with(7, PduSessionModificationComplete::new());
+        }
+        let stored = residency::stored(&mut world);
+        let mut next = restarted(&world, &stored, config());
+        next.associate(UPF, "upf");
+        let answers = next.n1.iter().filter(|message| message.pti == 7).count();
+        let reports = next.take_ladder().matches("pcf <- UpdateSmPolicy").count();
+        let expected = (usize::from(!ue_answers), usize::from(!pcf_answers));
+        assert_eq!((answers, reports), expected, "{ue_answers} {pcf_answers}");
+        // A UE that has given its request up.
+        next.uplink_with(7, GsmStatus::new(GsmCause::PtiMismatch));
+        assert_eq!(next.bench.nf.sessions.iter().count(), 1);
+    }
 }
 
 #[test]
