@@ -817,7 +817,7 @@ fn a_normal_registration_is_never_accepted_on_null_integrity() {
     assert_eq!((audit.registered, audit.supis, audit.dangling), (1, 1, 0));
 }
 
-/// Null integrity verifies any message: no AMF is asked for the context that it names, and no place stays taken.
+/// Null integrity verifies any message: no AMF gets a request for the context that it names, and no place stays taken.
 #[test]
 fn an_unauthenticated_phone_that_names_a_guti_of_another_amf_is_identified() {
     for kind in [RegistrationKind::Initial, RegistrationKind::Emergency] {

@@ -293,7 +293,7 @@ pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) 
             let suci = suci.clone();
             Ok(authentication::begin(ue, env, attempt, suci.into()))
         }
-        // Null integrity verifies any message of a UE without authentication: no AMF is asked for the context that it names.
+        // Null integrity verifies any message of a UE without authentication: no AMF gets a request for the context that it names.
         MobileIdentity::FiveGGuti(_) if attempt.is_verified => Ok(attempt.ask_identity(ue, env)),
         MobileIdentity::FiveGGuti(mapped) => {
             let guti = attempt.request.gutis().next().unwrap_or(*mapped);
