@@ -166,6 +166,16 @@ impl Shard {
         self.passages.former.find((tag.run, nf, tag.owner))
     }
 
+    /// As [`Shard::former_context`], if a shard of this instance has its block. A reply for a context that another instance has does not follow
+    /// it, and is handled as one for a context that has ended: what it reports as created is deleted.
+    fn context_passed_on(&self, nf: Nf, tag: Tag) -> Option<ContextId> {
+        self.former_context(nf, tag).filter(|id| self.is_in_instance(id.block))
+    }
+
+    fn is_in_instance(&self, block: BlockId) -> bool {
+        self.owners().shard_of(self.agent.owner().instance, block).is_some()
+    }
+
     /// The shard keeps its blocks: documents are of several shards.
     pub const fn keep_blocks(&mut self) {
         self.passages.stays = true;
@@ -454,7 +464,7 @@ impl Shard {
 
     /// An input for a context that another shard has passed on.
     pub(super) fn passed_on(&mut self, (nf, id): (Nf, ContextId), input: Input, out: &mut Vec<ShardEffect>) {
-        if self.owners().owner(id.block) != self.agent.owner() {
+        if self.owners().owner(id.block) != self.agent.owner() && self.is_in_instance(id.block) {
             return self.pass_on(id.block, ShardInput::ForContext { nf, id, input: Box::new(input) }, out);
         }
         // A run that has the context from its document has sent the request again.
@@ -494,7 +504,7 @@ impl Shard {
     ) -> Option<Input> {
         if self.passages.has_changed {
             // Within the shard: a tag of this run.
-            let former = |tag: &Tag| self.former_context(nf, Tag { run: self.run, ..*tag });
+            let former = |tag: &Tag| self.context_passed_on(nf, Tag { run: self.run, ..*tag });
             let id = match &input {
                 Input::Reply { tag, .. } | Input::Routed { tag, .. } => former(tag),
                 Input::N4(input) => match &**input {
@@ -542,7 +552,7 @@ impl Shard {
             _ => None,
         };
         let call = call.filter(|(_, tag)| tag.run != self.run);
-        let Some((nf, id)) = call.and_then(|(nf, tag)| Some((nf, self.former_context(nf, tag)?))) else {
+        let Some((nf, id)) = call.and_then(|(nf, tag)| Some((nf, self.context_passed_on(nf, tag)?))) else {
             return Some(input);
         };
         let input = match input {

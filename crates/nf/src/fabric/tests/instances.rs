@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::fabric::MoveError;
-use crate::kit::{Input, MovedConnection, N2Effect, N2Input, Outbox, Passage, PassedPart, SetInstances};
+use crate::kit::{
+    Input, MovedConnection, N2Effect, N2Input, Outbox, Passage, PassedContext, PassedPart, SetInstances,
+};
 use pith_sbi::nsmf_pdusession::ReleaseSmContext;
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{ProblemMore, Uri};
@@ -20,6 +22,7 @@ impl NetworkFunction for OneConnection {
         match input {
             Input::Timer(_) => self.is_connected = false,
             Input::Request { reply, .. } => reply.answer(Response::NoContent, out),
+            Input::Reply { .. } => out.log(Level::Error, || "reply to a context that has ended".into()),
             _ => {}
         }
     }
@@ -37,12 +40,18 @@ impl NetworkFunction for OneConnection {
         self.resumed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
-    fn pass_block(&mut self, _now: Instant, _block: BlockId, _out: &mut Outbox) -> PassedPart {
-        PassedPart::default()
+    fn pass_block(&mut self, _now: Instant, block: BlockId, _out: &mut Outbox) -> PassedPart {
+        let id = ContextId { block, number: 7 };
+        let context = PassedContext { id, key: KEY, document: crate::testing::empty_document(), stored: None };
+        PassedPart { contexts: vec![context], rest: None }
     }
 }
 
 const BLOCK: BlockId = BlockId::new(5).unwrap();
+
+/// The key of the context in the shard's table.
+const KEY: u64 = 42;
+
 const ONE: InstanceId = InstanceId(1);
 const TWO: InstanceId = InstanceId(2);
 
@@ -123,6 +132,24 @@ fn a_block_is_released_when_its_ues_are_idle() {
     let ended = |it: &ShardEffect| matches!(it, ShardEffect::MoveEnded { result: Ok(()), .. });
     assert!(effects.iter().any(ended));
     assert_eq!(rig.shard.owners().owner(BLOCK), owner(TWO));
+}
+
+/// It may be all that knows a resource that was created.
+#[test]
+fn a_reply_for_a_context_that_another_instance_has_is_handled() {
+    for is_of_former_run in [false, true] {
+        let (mut rig, _) = rig(ONE, false);
+        rig.handle(ShardInput::Move(change(2, TWO)));
+        rig.shard.complete_move(rig.now, &mut Vec::new());
+        rig.handle(ShardInput::N2(N2Input::Held { block: BLOCK }));
+        rig.shard.complete_move(rig.now, &mut Vec::new());
+        assert_eq!(rig.shard.owners().owner(BLOCK), owner(TWO));
+        if is_of_former_run {
+            rig.shard.begin_run(1);
+        }
+        let effects = rig.reply(Nf::Amf, Tag::new(KEY, 3), Ok(Response::NoContent));
+        assert!(matches!(effects[..], [ShardEffect::Event { .. }]), "{effects:?}");
+    }
 }
 
 #[test]
