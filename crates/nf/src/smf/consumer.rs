@@ -38,8 +38,8 @@ pub(super) fn get_sm_data(
     session.call(env, Target::any(), request)
 }
 
-/// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a). The answer is ignored.
-pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
+/// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a).
+pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) -> CallId {
     session.is_registered = true;
     let identity = env.identity;
     let mut body =
@@ -49,7 +49,7 @@ pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
     body.dereg_callback_uri = Some(callback);
     body.registration_time = Some(identity.date_time(env.now));
     let pdu_session_id = session.pdu_session_id;
-    env.notify_nf(Target::any(), RegisterSmf { ue_id: supi, pdu_session_id, body });
+    session.call(env, Target::any(), RegisterSmf { ue_id: supi, pdu_session_id, body })
 }
 
 /// Nudm_SDM_Subscribe to changes of the session's data (TS 23.502 4.3.2.2.1 step 4b). The subscription ends with the registration.

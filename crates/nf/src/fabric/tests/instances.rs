@@ -42,7 +42,8 @@ impl NetworkFunction for OneConnection {
 
     fn pass_block(&mut self, _now: Instant, block: BlockId, _out: &mut Outbox) -> PassedPart {
         let id = ContextId { block, number: 7 };
-        let context = PassedContext { id, key: KEY, document: crate::testing::empty_document(), stored: None };
+        let context =
+            PassedContext { id, key: KEY, document: crate::testing::empty_document(), stored: None };
         PassedPart { contexts: vec![context], rest: None }
     }
 }

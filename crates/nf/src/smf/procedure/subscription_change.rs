@@ -13,8 +13,10 @@
 //! ```
 //!
 //! [`SubscriptionChange`] is stored separately from the state, as the user plane may change meanwhile. After a restart the change begins again;
-//! a UE that may have got no command gets it then, also if the data are the same. If the UDM had not answered the session's Nudm_SDM_Subscribe
-//! before, the SMF subscribes again, and requests the data: they may have changed without a notification.
+//! a UE that may have got no command gets it then, also if the data are the same.
+//!
+//! A new session registers with the UDM and then subscribes to changes (TS 23.502 4.3.2.2.1 step 4), while it is established. If the UDM had not
+//! answered both before a restart, the SMF registers and subscribes again, and requests the data: they may have changed without a notification.
 
 use super::{Established, State, modification, release};
 use crate::kit::Level;
@@ -52,10 +54,16 @@ enum Stage {
     Applying,
     /// Nothing has changed: waits for the UDM's answer to Nudm_SDM_Subscribe.
     Subscribing(CallId),
-    /// The SMF has restarted before that answer.
+    /// The SMF has restarted before that answer, or that to the registration.
     Unsubscribed,
     /// Waits for the answer to the second Nudm_SDM_Subscribe; the data are to be requested then.
     Resubscribing(CallId),
+    /// Nothing has changed: waits for the UDM's answer to Nudm_UECM_Registration.
+    Registering(CallId),
+    /// The session has no policy association yet, and subscribes when it has.
+    Registered,
+    /// Waits for the answer to the second Nudm_UECM_Registration; the session subscribes then.
+    Reregistering(CallId),
 }
 
 pack_struct!(SubscriptionChange { stage, repeats_command, deferred });
@@ -68,6 +76,9 @@ pack_enum!(Stage {
     5 => Subscribing(call),
     6 => Unsubscribed,
     7 => Resubscribing(call),
+    8 => Registering(call),
+    9 => Registered,
+    10 => Reregistering(call),
 });
 
 impl SubscriptionChange {
@@ -81,14 +92,32 @@ impl SubscriptionChange {
             Stage::AwaitingData(call)
             | Stage::AwaitingDecision(call, _)
             | Stage::Subscribing(call)
-            | Stage::Resubscribing(call) => Some(call),
-            Stage::Due | Stage::AwaitingUserPlane | Stage::Applying | Stage::Unsubscribed => None,
+            | Stage::Resubscribing(call)
+            | Stage::Registering(call)
+            | Stage::Reregistering(call) => Some(call),
+            Stage::Due
+            | Stage::AwaitingUserPlane
+            | Stage::Applying
+            | Stage::Unsubscribed
+            | Stage::Registered => None,
         }
     }
 
     /// Whether the UDM has notified a change.
     pub(in crate::smf) const fn is_notified(&self) -> bool {
-        !matches!(self.stage, Stage::Subscribing(_) | Stage::Unsubscribed | Stage::Resubscribing(_))
+        match self.stage {
+            Stage::Due
+            | Stage::AwaitingData(_)
+            | Stage::AwaitingDecision(..)
+            | Stage::AwaitingUserPlane
+            | Stage::Applying => true,
+            Stage::Subscribing(_)
+            | Stage::Unsubscribed
+            | Stage::Resubscribing(_)
+            | Stage::Registering(_)
+            | Stage::Registered
+            | Stage::Reregistering(_) => false,
+        }
     }
 
     /// It begins again: the answers that it waits for do not count, and the UE may not have got the command.
@@ -97,7 +126,7 @@ impl SubscriptionChange {
         Self { stage: Stage::Due, repeats_command, ..self }
     }
 
-    /// As [`SubscriptionChange::due`], after a restart: the UDM may not have got the subscription.
+    /// As [`SubscriptionChange::due`], after a restart: the UDM may not have got registration and subscription.
     pub(in crate::smf) fn restarted(self) -> Self {
         if self.is_notified() { self.due() } else { Self { stage: Stage::Unsubscribed, ..self } }
     }
@@ -108,10 +137,24 @@ pub(in crate::smf) fn awaits(session: &SmContext, call: CallId) -> bool {
     session.subscription_change.as_ref().and_then(SubscriptionChange::call) == Some(call)
 }
 
-/// Subscribes to changes of the session's data. The session is established meanwhile.
-pub(in crate::smf) fn subscribe(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
-    let stage = Stage::Subscribing(consumer::subscribe_to_changes(session, env, supi));
+/// Registers with the UDM. The session is established meanwhile.
+pub(in crate::smf) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
+    let stage = Stage::Registering(consumer::register(session, env, supi));
     session.subscription_change = Some(SubscriptionChange { stage, repeats_command: false, deferred: None });
+}
+
+/// The session has a policy association. It subscribes to changes, after the registration, with which the subscription ends.
+pub(in crate::smf) fn on_policy_created(session: &mut SmContext, env: &mut Env<'_>) {
+    if session.subscription_change.as_ref().is_some_and(|change| change.stage == Stage::Registered) {
+        subscribe(session, env, Stage::Subscribing);
+    }
+}
+
+fn subscribe(session: &mut SmContext, env: &mut Env<'_>, stage: fn(CallId) -> Stage) {
+    if let Some(supi) = session.ue.supi().cloned() {
+        let call = consumer::subscribe_to_changes(session, env, supi);
+        set(session, stage(call));
+    }
 }
 
 /// The UDM notifies a change: the current data are requested as soon as the session is established, also if a request is in progress, which may
@@ -122,7 +165,7 @@ pub(in crate::smf) fn begin(session: &mut SmContext) {
     session.subscription_change = Some(former.map_or(due, SubscriptionChange::due));
 }
 
-/// Requests the data, subscribes to their changes again, or applies what was decided while the UE was idle.
+/// Requests the data, registers and subscribes again, or applies what was decided while the UE was idle.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let is_active = established.user_plane.gnb.is_some();
     match session.subscription_change.as_ref().map(|it| &it.stage) {
@@ -135,8 +178,8 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
         }
         Some(Stage::Unsubscribed) => {
             if let Some(supi) = session.ue.supi().cloned() {
-                let call = consumer::subscribe_to_changes(session, env, supi);
-                set(session, Stage::Resubscribing(call));
+                let call = consumer::register(session, env, supi);
+                set(session, Stage::Reregistering(call));
             }
         }
         Some(Stage::AwaitingUserPlane) if is_active => apply_deferred(session),
@@ -198,15 +241,35 @@ pub(in crate::smf) fn on_reply(
             on_subscribed(session, env, &reply, true);
             state
         }
-        Stage::Due | Stage::AwaitingUserPlane | Stage::Applying | Stage::Unsubscribed => state,
+        Stage::Registering(_) => {
+            log_refusal(session, env, "no registration with the UDM", &reply);
+            if matches!(state, State::AwaitingPolicyDecision(_)) {
+                set(session, Stage::Registered);
+            } else {
+                subscribe(session, env, Stage::Subscribing);
+            }
+            state
+        }
+        Stage::Reregistering(_) => {
+            log_refusal(session, env, "no registration with the UDM", &reply);
+            subscribe(session, env, Stage::Resubscribing);
+            state
+        }
+        Stage::Due | Stage::AwaitingUserPlane | Stage::Applying | Stage::Unsubscribed | Stage::Registered => {
+            state
+        }
+    }
+}
+
+fn log_refusal(session: &SmContext, env: &mut Env<'_>, what: &str, reply: &Reply) {
+    if let Err(problem) = reply {
+        session.log(env, Level::Warn, || format!("{what}: {problem}"));
     }
 }
 
 /// The UDM has answered Nudm_SDM_Subscribe. A session whose changes it does not notify goes on.
 fn on_subscribed(session: &mut SmContext, env: &mut Env<'_>, reply: &Reply, requests_data: bool) {
-    if let Err(problem) = reply {
-        session.log(env, Level::Warn, || format!("no subscription to changes: {problem}"));
-    }
+    log_refusal(session, env, "no subscription to changes", reply);
     if requests_data {
         set(session, Stage::Due);
     } else {

@@ -356,10 +356,42 @@ fn a_session_that_a_restart_interrupts_in_its_subscription_subscribes_again() {
         let mut next = restarted(&world, &stored, config());
         next.associate(UPF, "upf");
         let ladder = next.take_ladder();
-        let requests = "udm <- SdmSubscribe\nudm <- GetSmData";
+        let requests = "udm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData";
         assert_eq!((ladder.contains(requests), ladder.contains("udm")), (!answered, !answered), "{ladder}");
         assert!(!known(&next).2, "nothing has changed");
     }
+}
+
+#[test]
+fn a_session_that_a_restart_interrupts_in_its_registration_registers_again() {
+    for answered in [true, false] {
+        let mut world = tracked(World::new());
+        if !answered {
+            world.script.insert(Operation::RegisterSmf, None);
+        }
+        world.establish();
+        world.gnb_answers();
+        let stored = stored(&mut world);
+        let mut next = restarted(&world, &stored, config());
+        next.associate(UPF, "upf");
+        let ladder = next.take_ladder();
+        let requests = "udm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData";
+        assert_eq!((ladder.contains(requests), ladder.contains("udm")), (!answered, !answered), "{ladder}");
+        assert!(!known(&next).2, "nothing has changed");
+    }
+}
+
+/// The registration, with which the subscription ends, is answered after the session is established.
+#[test]
+fn a_session_subscribes_after_its_registration() {
+    let mut world = World::new();
+    world.script.insert(Operation::RegisterSmf, None);
+    world.establish();
+    assert!(!world.take_ladder().contains("SdmSubscribe"));
+    let (tag, _) = world.open.remove(0);
+    let seen = world.bench.reply(tag, Ok(Response::NoContent));
+    world.follow(seen);
+    assert_eq!(world.take_ladder(), "udm <- SdmSubscribe");
 }
 
 /// The notification says that the UDM has the subscription.

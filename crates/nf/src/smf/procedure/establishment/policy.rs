@@ -56,10 +56,7 @@ impl AwaitingPolicyDecision {
             Ok(Response::SmPolicyDecisionCreated(created)) => {
                 session.policy = Some(created.location);
                 authorise(&mut session.qos, &created.body);
-                // The registration, with which the subscription ends, has left before.
-                if let Some(supi) = session.ue.supi().filter(|_| !session.is_emergency).cloned() {
-                    subscription_change::subscribe(session, env, supi);
-                }
+                subscription_change::on_policy_created(session, env);
                 if session.reflective.is_supported {
                     let timer = created.body.reflective_qos_timer.unwrap_or(env.config.rq_timer);
                     session.reflective.timer = Some(timer);

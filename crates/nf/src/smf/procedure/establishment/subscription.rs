@@ -9,8 +9,8 @@ use crate::smf::consumer;
 use crate::smf::context::{Access, CallId, IpVersions, Qos, SmContext};
 use crate::smf::env::Env;
 use crate::smf::error::EstablishmentError;
-use crate::smf::procedure::State;
 use crate::smf::procedure::release::{self, Held};
+use crate::smf::procedure::{State, subscription_change};
 use crate::smf::timers::SessionTimer;
 use pith_sbi::common::PduSessionType;
 use pith_sbi::nsmf_pdusession::SmContextCreatedData;
@@ -76,7 +76,7 @@ impl AwaitingSubscriptionData {
         session.subscribed = session.qos.clone();
         answer_created(session, env, reply);
         if let Some(supi) = session.ue.supi().cloned() {
-            consumer::register(session, env, supi);
+            subscription_change::register(session, env, supi);
         }
         AwaitingPolicyDecision::begin(session, env, request, *access)
     }
