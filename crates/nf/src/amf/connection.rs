@@ -11,6 +11,7 @@ use super::residency::next_count;
 use crate::kit::document::pack_struct;
 use crate::kit::{Arena, GnbHandle, Key, Tnla, TnlaBinding, shrink};
 use pith_crypto::number_order::NumberOrder;
+use pith_nas::ie::PduSessionSet;
 use pith_ngap::Notice;
 use pith_types::{AmfUeNgapId, BlockId, ContextId, RanUeNgapId};
 use std::collections::HashMap;
@@ -37,8 +38,24 @@ pub(crate) struct NgConnection {
     pub queued: Vec<Vec<u8>>,
     /// The gNB that the UE has left, with its RAN-UE-NGAP-ID: messages of it may still be in transit.
     pub left: Option<(GnbHandle, RanUeNgapId)>,
+    /// What the gNB has still to answer, but no session waits for.
+    pub former: FormerRequests,
     /// Its entry in the list of connections that gNBs are to release.
     pub(super) releasing: Option<EntryId>,
+}
+
+/// The PDU session identities in requests to a gNB that it has not answered, whose answers concern no session that the UE has: a later session
+/// with the identity waits for them. Not in the document: a gNB that answers in the order of the requests needs none of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FormerRequests {
+    /// Setups of sessions that have ended or are released since.
+    pub setups: PduSessionSet,
+    /// Releases of sessions that have ended.
+    pub releases: PduSessionSet,
+}
+
+impl FormerRequests {
+    pub const NONE: Self = Self { setups: PduSessionSet::NONE, releases: PduSessionSet::NONE };
 }
 
 /// A gNB's end of a connection.
@@ -66,6 +83,7 @@ impl NgConnection {
             context,
             queued: Vec::new(),
             left: None,
+            former: FormerRequests::NONE,
             releasing: None,
         }
     }
@@ -162,6 +180,7 @@ impl Connections {
             context: RanContext::Absent,
             queued: Vec::new(),
             left: None,
+            former: FormerRequests::NONE,
             releasing: None,
         })?;
         self.by_id.insert(id, key);
@@ -183,6 +202,7 @@ impl Connections {
             context: RanContext::Awaiting,
             queued: Vec::new(),
             left: None,
+            former: FormerRequests::NONE,
             releasing: None,
         })?;
         self.by_id.insert(id, key);
@@ -256,6 +276,7 @@ impl Connections {
         connection.left = Some((former.gnb, former.ran_id));
         connection.context = context;
         connection.queued.clear();
+        connection.former = FormerRequests::NONE;
         let ran = (former.gnb, former.ran_id);
         if self.by_ran.get(&ran) == Some(&key) {
             self.by_ran.remove(&ran);

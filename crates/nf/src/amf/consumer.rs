@@ -7,7 +7,7 @@ use super::procedure::registration::begins_registration;
 use super::reallocation::NssfSlices;
 use super::session::{PduSession, SessionCall, UserPlane};
 use super::slices::Slices;
-use super::{ladn, n2, residency};
+use super::{delivery, ladn, residency};
 use crate::kit::{Selection, Target};
 use bytes::Bytes;
 use pith_nas::GmmMessage;
@@ -725,9 +725,7 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
     let session = ue.sessions.swap_remove(at);
     end_at_smf(env, &session);
-    if session.user_plane != UserPlane::Deactivated {
-        n2::release_resources(ue, env, id);
-    }
+    delivery::release_ended(ue, env, &session);
     if env.stores_ues && session.sm_context.is_some() {
         ue.released_sessions.push(session);
     }

@@ -1,6 +1,7 @@
 //! Messages from SMFs for a UE and its gNB (TS 23.502 4.2.3.3): sent at once, or queued until the
 //! UE is reachable.
 
+use super::connection::FormerRequests;
 use super::consumer;
 use super::context::{Env, UeContext};
 use super::procedure::nas_non_delivery;
@@ -128,8 +129,10 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
         // The SMF's answer has the setup, too: [`add_setup_items`] sends one of them.
         return ue.undelivered.push(Undelivered { message, on_failure: None });
     }
-    if matches!(message, SmfMessage { n1: None, n2: Some((Transfer::SetupRequest, _)), id } if has_resources(ue, id))
-    {
+    if message.is_setup() && awaits_gnb(ue, env, message.id) {
+        return hold_setup(ue, env, message);
+    }
+    if message.is_setup() && message.n1.is_none() && has_resources(ue, message.id) {
         return replace_resources(ue, env, message);
     }
     let SmfMessage { id, n1, n2 } = message;
@@ -152,6 +155,7 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
         }
         (Some((Transfer::ReleaseCommand, transfer)), nas_pdu) if has_resources(ue, id) => {
             n2::release_sessions(ue, env, nas_pdu, vec![SessionTransfer { pdu_session_id: id, transfer }]);
+            note_superseded_setup(ue, env, id);
             if let Some(session) = ue.session_mut(id) {
                 session.user_plane = UserPlane::Releasing;
             }
@@ -183,12 +187,105 @@ fn replace_resources(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage)
             n2::release_resources(ue, env, id);
             guard_release(ue, env);
         }
-        UserPlane::Releasing | UserPlane::Replacing => {
-            session.held_setup = Some(message);
-            guard_release(ue, env);
-        }
         _ => env.out.log(Level::Debug, || format!("{name}: session {id} already has its user plane")),
     }
+}
+
+/// The gNB is to answer first: which session an answer concerns is known only from the order.
+fn hold_setup(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
+    if let Some(session) = ue.session_mut(message.id) {
+        session.held_setup = Some(message);
+        guard_release(ue, env);
+    }
+}
+
+/// Whether the gNB has not answered a request before, after which a setup of the session can follow.
+fn awaits_gnb(ue: &UeContext, env: &Env<'_>, id: u8) -> bool {
+    releases_resources(ue, id) || former_requests(ue, env).is_some_and(|former| former.setups.contains(id))
+}
+
+fn former_requests(ue: &UeContext, env: &Env<'_>) -> Option<FormerRequests> {
+    Some(env.connections.get(ue.connection?)?.former)
+}
+
+fn former_requests_mut<'a>(ue: &UeContext, env: &'a mut Env<'_>) -> Option<&'a mut FormerRequests> {
+    Some(&mut env.connections.get_mut(ue.connection?)?.former)
+}
+
+/// The gNB gets the command to release resources whose setup it has not answered.
+fn note_superseded_setup(ue: &UeContext, env: &mut Env<'_>, id: u8) {
+    let is_activating = ue.session(id).is_some_and(|it| it.user_plane == UserPlane::Activating);
+    if let Some(former) = former_requests_mut(ue, env).filter(|_| is_activating) {
+        former.setups.insert(id);
+    }
+}
+
+/// A session has ended, which is not the UE's any longer: answers of the gNB about it concern no later session with the identity.
+pub(crate) fn note_ended(ue: &UeContext, env: &mut Env<'_>, session: &PduSession) {
+    let Some(former) = former_requests_mut(ue, env) else { return };
+    match session.user_plane {
+        UserPlane::Activating => former.setups.insert(session.id),
+        UserPlane::Releasing | UserPlane::Replacing => former.releases.insert(session.id),
+        UserPlane::Deactivated | UserPlane::Activated | UserPlane::Unannounced => {}
+    }
+}
+
+/// As [`note_ended`]. The gNB releases the resources, unless it has the command already.
+pub(crate) fn release_ended(ue: &UeContext, env: &mut Env<'_>, session: &PduSession) {
+    note_ended(ue, env, session);
+    if !matches!(session.user_plane, UserPlane::Deactivated | UserPlane::Releasing | UserPlane::Replacing) {
+        release_former(ue, env, session.id);
+    }
+}
+
+/// The gNB releases the resources of a session that has ended.
+fn release_former(ue: &UeContext, env: &mut Env<'_>, id: u8) {
+    n2::release_resources(ue, env, id);
+    if let Some(former) = former_requests_mut(ue, env) {
+        former.releases.insert(id);
+    }
+}
+
+/// A new session: its setup waits until the gNB has released a former one with the identity.
+pub(crate) fn after_former(ue: &UeContext, env: &Env<'_>, mut session: PduSession) -> PduSession {
+    if former_requests(ue, env).is_some_and(|former| former.releases.contains(session.id)) {
+        session.user_plane = UserPlane::Replacing;
+    }
+    session
+}
+
+/// The gNB answers a setup. Returns whether it is that of the UE's session, which waits for it. Resources of a session that has ended, or is
+/// not to have them any longer, are released.
+pub(crate) fn takes_setup_answer(ue: &mut UeContext, env: &mut Env<'_>, id: u8, is_set_up: bool) -> bool {
+    let user_plane = ue.session(id).map(|session| session.user_plane);
+    let Some(former) = former_requests_mut(ue, env).filter(|former| former.setups.contains(id)) else {
+        return user_plane == Some(UserPlane::Activating);
+    };
+    former.setups.remove(id);
+    let is_released = former.releases.contains(id) || releases_resources(ue, id);
+    if is_released {
+        return false;
+    }
+    let is_inactive = user_plane.is_none_or(|state| state == UserPlane::Deactivated);
+    if is_set_up && is_inactive {
+        release_former(ue, env, id);
+        if let Some(session) = ue.session_mut(id) {
+            session.user_plane = UserPlane::Replacing;
+        }
+    } else {
+        on_resources_released(ue, env, id);
+    }
+    false
+}
+
+/// The gNB answers a command to release. Returns whether the command was pending: for a session that has ended, or for the UE's.
+pub(crate) fn takes_release_answer(ue: &UeContext, env: &mut Env<'_>, id: u8) -> bool {
+    let former = former_requests_mut(ue, env).filter(|former| former.releases.contains(id));
+    if let Some(former) = former {
+        former.releases.remove(id);
+        return true;
+    }
+    releases_resources(ue, id)
 }
 
 /// A setup that waits for a release waits no longer than the gNB may take. If the gNB does not
@@ -205,6 +302,9 @@ fn waits_for_release(ue: &UeContext) -> bool {
 
 /// The gNB has released the resources of a session: sends the deferred setup.
 pub(crate) fn on_resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    if former_requests(ue, env).is_some_and(|former| former.setups.contains(id)) {
+        return;
+    }
     let Some(setup) = ue.session_mut(id).and_then(|session| session.held_setup.take()) else { return };
     if let Some(key) = ue.connection.filter(|_| !waits_for_release(ue)) {
         env.out.stop(key.to_u64(), Timer::NgapGuard);

@@ -31,7 +31,7 @@
 //! Not in it: the key in the table, the id, which is the document's key, the entries of the lists of unauthenticated UEs and of connections that are being released. The
 //! loader of a document adds them again. A connection to a gNB whose association has ended is left out: the UE is CM-IDLE.
 
-use super::connection::{NgConnection, RanContext};
+use super::connection::{FormerRequests, NgConnection, RanContext};
 use super::context::UeContext;
 use super::emergency::Emergency;
 use super::procedure::voice_match::VoiceMatch;
@@ -188,6 +188,7 @@ impl StoredConnection {
             context,
             queued,
             left: None,
+            former: FormerRequests::NONE,
             releasing: None,
         }
     }
@@ -432,6 +433,7 @@ fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_
         context,
         queued,
         left: _,
+        former: _,
         releasing: _,
     } = connection;
     id.pack(writer);
@@ -651,6 +653,7 @@ impl super::Amf {
                 context,
                 queued,
                 left: None,
+                former: FormerRequests::NONE,
                 releasing: None,
             })
         });

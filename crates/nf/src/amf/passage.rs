@@ -11,7 +11,7 @@
 
 use super::Amf;
 use super::config::HALF_OPEN_CONTEXT;
-use super::connection::{NgConnection, RanContext};
+use super::connection::{FormerRequests, NgConnection, RanContext};
 use super::context::{DeferredAction, UeContext, host_of};
 use super::document::{pack_local, unpack_local};
 use super::n2::release_connection;
@@ -89,6 +89,7 @@ impl PassedConnection {
             gnb,
             binding,
             keeps_stream: _,
+            former: _,
             ue: _,
             former_ue: _,
             context,
@@ -339,6 +340,7 @@ impl Amf {
             queued,
             releasing: None,
             left,
+            former: FormerRequests::NONE,
         })?;
         if context == RanContext::Releasing {
             let host = host_of(&self.shared.gnbs, Some(gnb));

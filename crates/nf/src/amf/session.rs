@@ -79,7 +79,7 @@ pub(crate) enum UserPlane {
     /// The release of resources was requested from the gNB, because the SMF requires it.
     Releasing,
     /// The release of resources was requested from the gNB, because the SMF requests a setup of
-    /// resources that the gNB has; the setup follows.
+    /// resources that the gNB has, or the gNB has those of a former session with the identity; the setup follows.
     Replacing,
     /// Another AMF has served the session, and it may be active there; its SMF does not know that this AMF serves it.
     Unannounced,
@@ -185,11 +185,11 @@ impl PduSession {
         !matches!(self.user_plane, UserPlane::Deactivated | UserPlane::Unannounced)
     }
 
-    /// The SMF may have activated it. One that is to be announced stays so.
+    /// The SMF may have activated it. One that is to be announced stays so, and one of which the gNB has not answered a setup.
     pub const fn note_active(&mut self, is_unannounced: bool) {
         if is_unannounced || matches!(self.user_plane, UserPlane::Unannounced) {
             self.user_plane = UserPlane::Unannounced;
-        } else {
+        } else if !matches!(self.user_plane, UserPlane::Activating) {
             self.user_plane = UserPlane::Activated;
         }
     }

@@ -72,7 +72,8 @@ pub(crate) fn announce_again(sessions: &mut [PduSession], state: &Mobility) {
         | Mobility::AwaitingN2InfoNotify(_) => return,
     };
     // Other states of the user plane are those of later requests of the SMF, which knows this AMF.
-    let may_be_unknown = |it: &&mut PduSession| ids.contains(&it.id) && it.user_plane == UserPlane::Activated;
+    let is_active = |it: &PduSession| matches!(it.user_plane, UserPlane::Activated | UserPlane::Activating);
+    let may_be_unknown = |it: &&mut PduSession| ids.contains(&it.id) && is_active(it);
     sessions.iter_mut().filter(may_be_unknown).for_each(|it| it.note_active(true));
 }
 

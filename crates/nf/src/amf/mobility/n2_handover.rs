@@ -623,7 +623,7 @@ impl AwaitingSessionCompletion {
     fn on_ended(mut self, ue: &mut UeContext, env: &mut Env<'_>, session: &PduSession) -> Mobility {
         self.calls.retain(|(_, id)| *id != session.id);
         if !is_released(session) {
-            n2::release_resources(ue, env, session.id);
+            delivery::release_ended(ue, env, session);
         }
         self.go_on(ue, env)
     }

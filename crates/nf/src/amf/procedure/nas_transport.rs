@@ -3,6 +3,7 @@
 
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
+use crate::amf::delivery;
 use crate::amf::emergency;
 use crate::amf::error::TransportError;
 use crate::amf::n1::{self, NasOutcome, Silence};
@@ -147,7 +148,8 @@ fn establish(
     }
     let snssai = slice_of(ue, &routing)?;
     let dnn = data_network_of(ue, &routing, &snssai)?;
-    ue.sessions.push(PduSession::new(routing.id, snssai, dnn));
+    let session = delivery::after_former(ue, env, PduSession::new(routing.id, snssai, dnn));
+    ue.sessions.push(session);
     ue.note_requested_session(routing.id, false);
     consumer::establish_session(ue, env, routing.id, payload);
     Ok(())

@@ -4,6 +4,7 @@ use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::delivery;
 use crate::amf::session::UserPlane;
+use crate::kit::Level;
 use pith_ngap::SessionTransfer;
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 
@@ -14,20 +15,53 @@ pub(crate) fn set_up(
     setup: Option<Vec<SessionTransfer>>,
     failed: Option<Vec<SessionTransfer>>,
 ) {
-    report(ue, env, setup, N2SmInfoType::PduResSetupRsp, Some(UserPlane::Activated));
-    report(ue, env, failed, N2SmInfoType::PduResSetupFail, Some(UserPlane::Deactivated));
+    for item in setup.into_iter().flatten() {
+        set_up_one(ue, env, item, N2SmInfoType::PduResSetupRsp, UserPlane::Activated);
+    }
+    for item in failed.into_iter().flatten() {
+        set_up_one(ue, env, item, N2SmInfoType::PduResSetupFail, UserPlane::Deactivated);
+    }
+}
+
+fn set_up_one(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    item: SessionTransfer,
+    kind: N2SmInfoType,
+    user_plane: UserPlane,
+) {
+    let id = item.pdu_session_id;
+    if delivery::takes_setup_answer(ue, env, id, user_plane == UserPlane::Activated) {
+        report(ue, env, Some(vec![item]), kind, Some(user_plane));
+    } else {
+        not_pending(ue, env, id);
+    }
+}
+
+/// An answer that no session waits for changes nothing (TS 38.413 10.4).
+fn not_pending(ue: &UeContext, env: &mut Env<'_>, id: u8) {
+    env.out.log(Level::Info, || {
+        format!("{}: an answer of the gNB that session {id} does not wait for", ue.name())
+    });
 }
 
 /// Result of a release (TS 38.413 8.2.2.2).
 pub(crate) fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<Vec<SessionTransfer>>) {
     for item in released.into_iter().flatten() {
         let id = item.pdu_session_id;
+        if !delivery::takes_release_answer(ue, env, id) {
+            not_pending(ue, env, id);
+            continue;
+        }
         match ue.session_mut(id) {
             // The AMF requested this release, not the SMF: no report.
             Some(session) if session.user_plane == UserPlane::Replacing => {
                 session.user_plane = UserPlane::Deactivated;
             }
-            _ => report(ue, env, Some(vec![item]), N2SmInfoType::PduResRelRsp, Some(UserPlane::Deactivated)),
+            Some(session) if session.user_plane == UserPlane::Releasing => {
+                report(ue, env, Some(vec![item]), N2SmInfoType::PduResRelRsp, Some(UserPlane::Deactivated));
+            }
+            _ => {}
         }
         delivery::on_resources_released(ue, env, id);
     }

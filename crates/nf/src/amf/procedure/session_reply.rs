@@ -125,7 +125,7 @@ fn forwarded(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], repl
                 format!("{}: {operation} failed, session {id}: {problem}", ue.name())
             });
             if problem.status == 404 {
-                ue.sessions.retain(|session| session.id != id);
+                forget(ue, env, id);
             }
             let kind = PayloadContainerType::N1SmInformation;
             send_back(ue, env, kind, Some(id), payload, TransportError::NotForwarded);
@@ -172,7 +172,7 @@ fn reported(
                 format!("{}: {operation} failed, session {id}: {problem}", ue.name())
             });
             match problem.status {
-                404 => ue.sessions.retain(|session| session.id != id),
+                404 => forget(ue, env, id),
                 504 => consumer::retransmit_report(ue, env, id, call, report),
                 _ => {}
             }
@@ -183,9 +183,20 @@ fn reported(
     }
 }
 
+/// The SMF does not have the session.
+fn forget(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let session = ue.sessions.extract_if(.., |session| session.id == id).next();
+    if let Some(session) = session {
+        delivery::note_ended(ue, env, &session);
+    }
+}
+
 /// Forwards the SMF's messages to UE and gNB.
 fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpdatedData) {
-    if let (Some(UpCnxState::Deactivated), Some(session)) = (&updated.up_cnx_state, ue.session_mut(id)) {
+    if let (Some(UpCnxState::Deactivated), Some(session)) = (&updated.up_cnx_state, ue.session_mut(id))
+        && session.user_plane == UserPlane::Activated
+    {
+        // Otherwise the gNB has not answered a request since.
         session.user_plane = UserPlane::Deactivated;
     }
     let n1 = updated.n1_sm_msg.map(|message| message.content);

@@ -4,6 +4,7 @@
 use crate::amf::Amf;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
+use crate::amf::delivery;
 use crate::amf::mobility::{departure, n2_handover};
 use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
@@ -70,6 +71,7 @@ impl Amf {
                     // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
                     ue.undelivered.retain(|undelivered| undelivered.message.id != id);
                     reachability::note_dequeued(ue);
+                    delivery::note_ended(ue, env, &session);
                     n2_handover::session_ended(ue, env, &session);
                 }
             });

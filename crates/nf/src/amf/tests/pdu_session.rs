@@ -426,3 +426,160 @@ fn messages_for_an_smf_that_does_not_answer_are_limited() {
     let octets: usize = world.amf.documents().iter().map(|document| document.octets().len()).sum();
     assert!(octets < 2 * 8 * 61_000, "{octets}");
 }
+
+/// The gNB's answer to a setup of session 5.
+pub(super) fn setup_response(world: &mut World, phone: &Phone, is_set_up: bool) {
+    let message = pith_ngap::PduSessionResourceSetupResponse {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        setup: is_set_up.then(|| transfers(&[5])),
+        failed: (!is_set_up).then(|| transfers(&[5])),
+        diagnostics: None,
+    };
+    world.ngap(phone.gnb, "PduSessionResourceSetupResponse", message.encode());
+}
+
+/// The kinds of N2 information that the SMF has got.
+fn reported(world: &mut World) -> Vec<N2SmInfoType> {
+    let kind = |(_, _, request): (_, _, Request)| match request {
+        Request::UpdateSmContext(request) => request.body.n2_sm_info_type,
+        _ => None,
+    };
+    world.calls.drain(..).filter_map(kind).collect()
+}
+
+/// A UE that establishes session 5 again, whose first setup its gNB has not answered. The SMF has requested the second setup.
+fn with_replaced_session() -> (World, Phone) {
+    let (mut world, mut phone) = registered();
+    for _ in 0..2 {
+        phone.send(&mut world, establishment(5));
+        world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+    }
+    world.script.insert(Operation::UpdateSmContext, None);
+    let ladder = world.take_ladder();
+    assert_eq!(ladder.matches("gnb1 <- PduSessionResourceReleaseCommand").count(), 1, "{ladder}");
+    assert_eq!(ladder.matches("gnb1 <- PduSessionResourceSetupRequest").count(), 1, "{ladder}");
+    (world, phone)
+}
+
+/// TS 23.502 4.3.2.2.1 step 2: answers about the session that was replaced concern the new one in no order.
+#[test]
+fn answers_about_a_replaced_session_do_not_concern_the_new_one() {
+    for is_first_set_up in [false, true] {
+        for is_release_first in [false, true] {
+            let (mut world, phone) = with_replaced_session();
+            if is_release_first {
+                release_response(&mut world, &phone);
+                setup_response(&mut world, &phone, is_first_set_up);
+                if is_first_set_up {
+                    // The gNB has resources again, which is to release them.
+                    assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceReleaseCommand"));
+                    release_response(&mut world, &phone);
+                }
+            } else {
+                setup_response(&mut world, &phone, is_first_set_up);
+                assert!(!world.take_ladder().contains("<-"), "the release is not answered");
+                release_response(&mut world, &phone);
+            }
+            let ladder = world.take_ladder();
+            assert!(ladder.ends_with("gnb1 <- PduSessionResourceSetupRequest"), "{ladder}");
+            assert_eq!(reported(&mut world), [], "the SMF has heard nothing of the new session");
+            assert!(!world.running().contains(&Timer::NgapGuard));
+            setup_response(&mut world, &phone, true);
+            assert_eq!(reported(&mut world), [N2SmInfoType::PduResSetupRsp]);
+        }
+    }
+}
+
+#[test]
+fn a_session_that_is_replaced_twice_is_released_once_at_the_gnb() {
+    let (mut world, mut phone) = with_replaced_session();
+    phone.send(&mut world, establishment(5));
+    world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+    assert!(!world.take_ladder().contains("gnb1 <-"), "the gNB has the command");
+    setup_response(&mut world, &phone, false);
+    release_response(&mut world, &phone);
+    assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceSetupRequest"));
+    setup_response(&mut world, &phone, true);
+    assert_eq!(reported(&mut world), [N2SmInfoType::PduResSetupRsp]);
+}
+
+/// The UE completes the release, and establishes the session again, before the gNB has answered the command.
+#[test]
+fn a_late_release_response_does_not_concern_a_new_session() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    world.request(transfer(5, Some(b"command"), Some((NgapIe::PduResRelCmd, b"release")))).unwrap();
+    phone.send(&mut world, message(5, b"complete"));
+    status_notify(&mut world, 5).unwrap();
+    phone.send(&mut world, establishment(5));
+    world.script.insert(Operation::UpdateSmContext, None);
+    world.take_ladder();
+    world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+    assert!(!world.take_ladder().contains("gnb1 <-"), "it waits for the release");
+    release_response(&mut world, &phone);
+    assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceSetupRequest"));
+    assert_eq!(reported(&mut world), []);
+    // The connection ends before the gNB has answered the setup: the SMF is told.
+    phone.release(&mut world);
+    let Some((_, _, Request::UpdateSmContext(request))) = world.calls.last() else { panic!() };
+    assert_eq!(request.body.up_cnx_state, Some(UpCnxState::Deactivated));
+}
+
+/// A setup that the SMF takes back before the gNB has answered it.
+#[test]
+fn an_answer_to_a_setup_that_was_taken_back_does_not_concern_a_later_one() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    world.request(transfer(5, None, Some((NgapIe::PduResRelCmd, b"release")))).unwrap();
+    set_up(&mut world);
+    release_response(&mut world, &phone);
+    world.request(transfer(5, None, Some((NgapIe::PduResRelCmd, b"release")))).unwrap();
+    world.script.insert(Operation::UpdateSmContext, None);
+    set_up(&mut world);
+    world.take_ladder();
+    release_response(&mut world, &phone);
+    assert!(!world.take_ladder().contains("gnb1 <-"), "the first setup is not answered");
+    setup_response(&mut world, &phone, false);
+    assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceSetupRequest"));
+    setup_response(&mut world, &phone, true);
+    assert_eq!(reported(&mut world), [N2SmInfoType::PduResRelRsp, N2SmInfoType::PduResSetupRsp]);
+}
+
+/// TS 38.413 10.4: a response that answers nothing pending changes nothing.
+#[test]
+fn answers_without_a_request_change_nothing() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    release_response(&mut world, &phone);
+    setup_response(&mut world, &phone, false);
+    setup_response(&mut world, &phone, true);
+    assert!(!world.take_ladder().contains("<-"), "neither SMF nor gNB gets anything");
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    let Some((_, _, Request::UpdateSmContext(request))) = world.calls.last() else { panic!() };
+    assert_eq!(request.body.up_cnx_state, Some(UpCnxState::Deactivated), "the SMF pages for later packets");
+}
+
+/// The gNB gets the setup while the SMF answers a report of before.
+#[test]
+fn a_late_reply_does_not_end_a_pending_setup() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    world.script.insert(Operation::UpdateSmContext, None);
+    let notify = pith_ngap::PduSessionResourceNotify {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        notified: None,
+        released: Some(transfers(&[5])),
+    };
+    world.ngap(phone.gnb, "PduSessionResourceNotify", notify.encode());
+    let (report, ..) = world.calls.pop().unwrap();
+    set_up(&mut world);
+    let mut updated = SmContextUpdatedData::default();
+    updated.up_cnx_state = Some(UpCnxState::Deactivated);
+    world.reply(report, Ok(Response::SmContextUpdated(Box::new(updated))));
+    setup_response(&mut world, &phone, true);
+    assert_eq!(reported(&mut world), [N2SmInfoType::PduResSetupRsp]);
+}
