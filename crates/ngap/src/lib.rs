@@ -65,7 +65,7 @@ pub use pdu_session::{
     PduSessionResourceModifyResponse, PduSessionResourceNotify, PduSessionResourceReleaseCommand,
     PduSessionResourceReleaseResponse, PduSessionResourceSetupRequest, PduSessionResourceSetupResponse,
 };
-pub use peek::{Peek, peek};
+pub use peek::{Peek, is_error_indication, peek};
 pub use tnla::{
     AmfTnlaToAdd, AmfTnlaToRemove, AmfTnlaToUpdate, CpTransportLayer, FailedTnla, NGAP_PORT,
     RanTnlAssociation,

@@ -15,6 +15,9 @@
 use crate::message::Class;
 use pith_types::{AmfUeNgapId, FiveGSTmsi, FiveGTmsi, RanUeNgapId};
 
+/// Procedure code of Error Indication (TS 38.413 9.4.7).
+const ERROR_INDICATION: u8 = 9;
+
 const AMF_UE_NGAP_ID: u16 = 10;
 const FIVE_G_S_TMSI: u16 = 26;
 const NAS_PDU: u16 = 38;
@@ -37,6 +40,11 @@ pub struct Peek<'a> {
     pub s_tmsi: Option<FiveGSTmsi>,
     /// The NAS-PDU, which may contain a UE identity, too.
     pub nas_pdu: Option<&'a [u8]>,
+}
+
+/// Whether octets are ERROR INDICATION, even if the rest can't be decoded: no error in it is answered with another one (TS 38.413 10.5).
+pub fn is_error_indication(pdu: &[u8]) -> bool {
+    matches!(pdu, [choice, ERROR_INDICATION, ..] if choice & 0xe0 == 0)
 }
 
 /// Reads the ids of a PDU; `None` if it is not a PDU. Of a repeated IE the first counts.

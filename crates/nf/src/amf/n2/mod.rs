@@ -378,6 +378,9 @@ impl Amf {
     /// REQUEST FAILURE needs the list of sessions, which is not available from such a PDU.
     fn ngap_error(&self, from: N2Origin, pdu: &[u8], error: &NgapError, out: &mut Outbox) {
         out.log(Level::Warn, || format!("NGAP: {error}"));
+        if pith_ngap::is_error_indication(pdu) {
+            return;
+        }
         let (amf_id, ran_id) = ids_of(pdu);
         if let (
             NgapError::AbstractSyntax { procedure_code: HANDOVER_PREPARATION, initiating: true, .. },

@@ -71,6 +71,26 @@ fn errors_in_error_indications_and_final_messages_are_not_reported() {
     assert!(!world.take_ladder().contains("<-"), "nothing is answered");
 }
 
+/// TS 38.413 10.5, at the AMF of the UE: the same with its ids.
+#[test]
+fn no_error_in_an_error_indication_is_reported() {
+    let (mut world, phone) = registered();
+    let indication = ErrorIndication {
+        amf_ue_ngap_id: phone.amf_id,
+        ran_ue_ngap_id: Some(phone.ran_id),
+        cause: Some(Cause::Protocol(CauseProtocol::unspecified)),
+        diagnostics: None,
+        s_tmsi: None,
+    };
+    let mut unknown = with_unknown_ie(&indication.encode().unwrap());
+    let id = unknown.windows(2).rposition(|octets| octets == [0xff, 0xfe]).unwrap();
+    unknown[id + 2] = 0;
+    for pdu in [unknown, vec![0, 9, 0x40, 2, 0xff, 0xff]] {
+        world.ngap(GNB, "ErrorIndication", Ok(pdu));
+    }
+    assert!(!world.take_ladder().contains("<-"), "nothing is answered");
+}
+
 #[test]
 fn malformed_octets_are_a_transfer_syntax_error() {
     let (mut world, _) = registered();

@@ -31,7 +31,7 @@ use bytes::Bytes;
 use pith_nas::{TemporaryIdentity, peek_additional_guti, peek_temporary_identity};
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, Class, Diagnostics, EncodeError, ErrorIndication, Message,
-    NgapError, Notice, Peek, peek,
+    NgapError, Notice, Peek, is_error_indication, peek,
 };
 use pith_types::{
     AmfUeNgapId, BlockId, FiveGGuti, FiveGSTmsi, Guami, InstanceId, OwnerMap, Plmn, RanUeNgapId, ShardId,
@@ -261,7 +261,7 @@ impl N2Gateway {
                 format!("gNB {peer}: a message with payload protocol {ppid}, which is not NGAP")
             });
         }
-        let Some(peeked) = peek(pdu) else { return self.not_ngap(tnla) };
+        let Some(peeked) = peek(pdu) else { return self.not_ngap(tnla, pdu) };
         if peeked.procedure_code != procedure::NG_SETUP {
             self.release_held(tnla);
         }
@@ -271,6 +271,10 @@ impl N2Gateway {
                 self.interface_management(tnla, pdu);
             }
             // They are the first procedures on an association (TS 38.413 8.7.1.1, 8.7.2.2).
+            (_, None) if is_error_indication(pdu) => {
+                let name = self.name(tnla);
+                self.warn(tnla, || format!("gNB {name} reports an error before NG Setup"));
+            }
             (_, None) => {
                 let cause = CauseProtocol::message_not_compatible_with_receiver_state;
                 self.error_indication(
@@ -410,6 +414,10 @@ impl N2Gateway {
                 let error = pith_ngap::unknown_procedure(pdu);
                 self.report(tnla, error);
             }
+            Err(error) if is_error_indication(pdu) => {
+                let name = self.name(tnla);
+                self.warn(tnla, || format!("ERROR INDICATION of gNB {name}: {error}"));
+            }
             Err(error) => self.report(tnla, Some(error)),
         }
     }
@@ -526,9 +534,12 @@ impl N2Gateway {
     }
 
     /// ERROR INDICATION for octets that are not a PDU (TS 38.413 10.2).
-    fn not_ngap(&mut self, tnla: Tnla) {
+    fn not_ngap(&mut self, tnla: Tnla, pdu: &[u8]) {
         let name = self.name(tnla);
         self.warn(tnla, || format!("gNB {name} sent octets that are not an NGAP PDU"));
+        if is_error_indication(pdu) {
+            return;
+        }
         self.error_indication(tnla, None, None, Cause::Protocol(CauseProtocol::transfer_syntax_error));
     }
 

@@ -541,6 +541,23 @@ fn a_lost_gnb_is_reported_to_every_shard_and_gets_no_messages() {
     assert_eq!(gateway.handle(N2GatewayInput::Shard(send)).count(), 0);
 }
 
+/// TS 38.413 10.5: an unknown IE of criticality reject, a repeated IE, a value that can't be decoded, and a valid one.
+#[test]
+fn an_error_indication_is_not_answered_by_one() {
+    let pdus = [
+        "00094007000001270f0000",
+        "0009400f000002005540020001005540020001",
+        "00094002ffff",
+        "000940080000010055400100",
+    ];
+    for mut gateway in [set_up(), gateway()] {
+        for pdu in pdus {
+            let effects = receive(&mut gateway, hex::decode(pdu).unwrap());
+            assert!(!effects.iter().any(|it| matches!(it, N2GatewayEffect::Send { .. })), "{pdu}");
+        }
+    }
+}
+
 #[test]
 fn malformed_ngap_gets_an_error_indication() {
     let mut gateway = set_up();
