@@ -322,7 +322,7 @@ fn on_n2_information(
                 modification::on_setup(session, env, &transfer);
                 return change_user_plane(state, session, env, reply, Some(&transfer));
             }
-            Err(error) => reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out),
+            Err(error) => return on_wrong_setup(state, session, env, reply, error),
         },
         N2SmInfoType::PduResSetupFail => {
             acknowledge(reply, env.out);
@@ -355,6 +355,31 @@ fn on_n2_information(
         kind => refuse_n2(reply, kind, env.out),
     }
     state
+}
+
+/// The gNB has set the session up with a tunnel that is not known: the session can't be used, and gNB and UE release it (TS 24.501 6.3.3.2).
+fn on_wrong_setup(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    error: impl std::fmt::Display,
+) -> State {
+    let problem = Problem::new(Cause::N2SmError).detail(&error);
+    match state {
+        State::Established(Established { user_plane })
+        | State::AwaitingResourceSetup(AwaitingResourceSetup { user_plane, .. }) => {
+            session.log(env, Level::Warn, || {
+                format!("the gNB's answer to a setup is wrong, the session ends: {error}")
+            });
+            reply.refuse(problem, env.out);
+            release::end_unserved(user_plane.into(), true, session, env)
+        }
+        state => {
+            reply.refuse(problem, env.out);
+            state
+        }
+    }
 }
 
 /// Answers with the N2 information that the gNB needs to set the user plane up (TS 23.502 4.2.3.2 step 11).

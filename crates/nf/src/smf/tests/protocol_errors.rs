@@ -7,7 +7,9 @@ use pith_nas::gsm::{
 };
 use pith_nas::ie::IntegrityProtectionMaximumDataRate;
 use pith_nas::{GsmBody, GsmCause, GsmMessage};
-use pith_sbi::Cause;
+use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use pith_sbi::{Cause, Operation, Request};
 
 /// The cause of 5GSM STATUS, the last message to the UE.
 fn status(world: &World, pti: u8) -> GsmCause {
@@ -117,4 +119,35 @@ fn an_unknown_type_gets_5gsm_status_97_and_one_that_is_not_expected_98() {
     sends(&mut world, "2e0500c6");
     assert_eq!(status(&world, 0), GsmCause::InvalidMandatoryInformation, "without the EAP message");
     assert_eq!(world.bench.nf.audit().contexts, 1);
+}
+
+/// The gNB has resources of the session, but its answer can't be decoded: gNB and UE get commands to release it (TS 38.413 10.2).
+#[test]
+fn a_session_whose_setup_response_is_wrong_is_released_at_gnb_and_ue() {
+    for is_established in [false, true] {
+        let mut world = World::new();
+        world.establish();
+        if is_established {
+            world.gnb_answers();
+            world.deactivate();
+        }
+        world.script.insert(Operation::N1N2MessageTransfer, None);
+        world.open.clear();
+        world.update(|data| {
+            data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupRsp);
+            data.n2_sm_info = Some(vec![0xff; 3].into());
+        });
+        assert_eq!(world.refusal(), &Cause::N2SmError);
+        let transfer = world.open.iter().find_map(|(_, request)| match request {
+            Request::N1N2MessageTransfer(transfer) => Some(&transfer.body),
+            _ => None,
+        });
+        let body = transfer.expect("commands for UE and gNB");
+        let n1 = &body.n1_message_container.as_ref().unwrap().n1_message_content.content;
+        let command = GsmMessage::decode(n1).unwrap();
+        assert!(matches!(command.body, GsmBody::PduSessionReleaseCommand(_)), "{command:?}");
+        let n2 = body.n2_info_container.as_ref().unwrap().sm_info.as_ref().unwrap();
+        let kind = n2.n2_info_content.as_ref().unwrap().ngap_ie_type.clone();
+        assert_eq!(kind, Some(NgapIeType::PduResRelCmd));
+    }
 }
