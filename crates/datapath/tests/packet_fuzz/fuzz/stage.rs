@@ -192,6 +192,10 @@ impl Stage {
         ledger::add(&mut self.base, &ledger::values(&self.upf).0);
         next.own_system(&config, &former).unwrap();
         std::mem::replace(&mut self.upf, next).leave();
+        // The program is another one.
+        for (end, interface) in [(&mut self.radio, "n3"), (&mut self.network, "n6")] {
+            end.live = end.live.take().map(|_| Live::of(interface));
+        }
     }
 
     pub fn link(&self, side: Side) -> [u8; 6] {
