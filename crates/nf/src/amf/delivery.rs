@@ -115,6 +115,17 @@ impl SmfMessage {
     }
 }
 
+/// Drops what waits for the UE about a session that has ended: another one may get its identity.
+pub(crate) fn drop_queued(ue: &mut UeContext, id: u8) {
+    ue.undelivered.retain(|undelivered| undelivered.message.id != id);
+    let is_of_session = |plain: &Vec<u8>| match GmmMessage::decode(plain) {
+        Ok(GmmMessage::DlNasTransport(transport)) => transport.pdu_session_id == Some(id),
+        _ => false,
+    };
+    ue.returned.retain(|plain| !is_of_session(plain));
+    reachability::note_dequeued(ue);
+}
+
 /// Sends a message to a connected UE. A message for a session that no longer exists is dropped.
 pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
     if ue.mobility.is_n2_handover() {

@@ -129,6 +129,7 @@ fn emergency_session(
     }
     // The UE no longer has a session with that identity.
     consumer::release_session(ue, env, routing.id);
+    delivery::drop_queued(ue, routing.id);
     ue.sessions.push(PduSession::new(routing.id, services.snssai, services.dnn.clone()));
     ue.note_requested_session(routing.id, true);
     consumer::establish_session(ue, env, routing.id, payload);
@@ -148,6 +149,7 @@ fn establish(
     }
     let snssai = slice_of(ue, &routing)?;
     let dnn = data_network_of(ue, &routing, &snssai)?;
+    delivery::drop_queued(ue, routing.id);
     let session = delivery::after_former(ue, env, PduSession::new(routing.id, snssai, dnn));
     ue.sessions.push(session);
     ue.note_requested_session(routing.id, false);

@@ -9,7 +9,6 @@ use crate::amf::mobility::{departure, n2_handover};
 use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
 use crate::amf::procedure::{Procedure, context_transfer, subscription_change};
-use crate::amf::reachability;
 use crate::amf::session::PduSession;
 use crate::kit::{Instant, Level, Outbox};
 use pith_sbi::npcf_ampolicycontrol::{AmPolicyTerminateNotify, AmPolicyUpdateNotify};
@@ -69,8 +68,7 @@ impl Amf {
                 let session = ue.sessions.extract_if(.., |session| ended(session)).next();
                 if let Some(session) = session {
                     // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
-                    ue.undelivered.retain(|undelivered| undelivered.message.id != id);
-                    reachability::note_dequeued(ue);
+                    delivery::drop_queued(ue, id);
                     delivery::note_ended(ue, env, &session);
                     n2_handover::session_ended(ue, env, &session);
                 }

@@ -395,6 +395,21 @@ fn messages_of_smfs_wait_for_the_ue_to_arrive() {
     assert_eq!(message.payload_container, b"5GSM");
 }
 
+/// The UE repeats its request (T3580): the accept that waits is of a session that has ended.
+#[test]
+fn an_accept_that_waits_is_dropped_if_its_session_is_replaced() {
+    let (mut world, mut phone, id) = commanded(&[5]);
+    for (nas, setup) in [(b"first", b"old"), (b"other", b"new")] {
+        phone.send(&mut world, establishment(6));
+        world.request(transfer(6, Some(nas), Some((NgapIe::PduResSetupReq, setup)))).unwrap();
+    }
+    notify(&mut world, id);
+    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
+    let setup = take!(world, OTHER_GNB, PduSessionResourceSetupRequest);
+    assert_eq!(setup.sessions[0].transfer, b"new");
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+}
+
 /// It may name the tunnels of the source gNB: the SMF does not know of the handover yet.
 #[test]
 fn a_change_of_resources_is_refused_until_the_smf_has_prepared_the_session() {
