@@ -73,6 +73,8 @@ pub(super) struct History {
     unsubscribed: Option<Instant>,
     /// The last message to the UE that the radio lost.
     lost_downlink: Option<Instant>,
+    /// The last message to the UE at a connection that it had left, as it lost the radio.
+    missed_downlink: Option<Instant>,
 }
 
 impl History {
@@ -81,12 +83,26 @@ impl History {
         self.lost_downlink = Some(now);
     }
 
+    /// A message came to the UE at a connection that it has left.
+    pub(super) fn note_missed_downlink(&mut self, now: Instant) {
+        self.missed_downlink = Some(now);
+    }
+
+    /// Whether the UE may have missed the accept of a session, and not have sent its request again (TS 24.501 6.4.1.6 a): the network may
+    /// change the session meanwhile.
+    pub(super) fn may_lack_accept(&self, now: Instant) -> bool {
+        self.missed_downlink.is_some_and(|missed| now < missed + T3580)
+    }
+
     /// Whether the UE may have sent its request for a session again before it got the first accept, and not have got the second one, which no
     /// timer repeats (TS 24.501 6.4.1.3, 6.4.1.6 a): the SMF has established the session twice.
     fn may_lack_second_accept(&self, since: Instant) -> bool {
         self.lost_downlink.is_some_and(|lost| since <= lost && lost < since + ESTABLISHMENT)
     }
 }
+
+/// TS 24.501 10.3.
+const T3580: Duration = Duration::from_secs(16);
 
 /// A session is established within this time.
 const ESTABLISHMENT: Duration = Duration::from_secs(5);

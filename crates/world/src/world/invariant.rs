@@ -1,6 +1,7 @@
 //! Invariants: after each step, when all is idle, and when all UEs are deregistered.
 
 use super::counts::Counts;
+use super::radio::SimUe;
 use super::{Failure, TimerId, World};
 use crate::journal::Keys;
 use crate::plan::Residency;
@@ -97,18 +98,22 @@ impl World {
             }
             let is_unknown = what.contains("the AMF sent ERROR INDICATION: unknown local UE NGAP ID");
             let is_overtaken = what.contains("which is not in use");
+            // An SMF that was cut off sends a command again, and gets the UE's answers to both (TS 24.501 7.3.1).
+            let is_second_answer = what.contains("the SMF answered with 5GSM STATUS #47");
             // A gNB that has seen a UE's id can have its path switched (TS 38.413 8.4.4): the UE's own gNB does not learn it.
             let is_taken = self.enemy.has_switched();
             // Until the AMF to which a UE was passed on sends its first message, the gNB sends its own to the former AMF, which does not have the
             // UE any longer, and says so (TS 23.502 4.2.2.2.3, TS 38.413 10.6). The gNB releases the UE before the message of the other AMF.
             let is_passed_on = self.plan.reallocates;
             let may_be_unknown = sends_back || is_taken || is_passed_on;
-            panics && (is_unknown || is_overtaken || lags)
+            panics && (is_unknown || is_overtaken || is_second_answer || lags)
                 || may_be_unknown && is_unknown
                 || is_passed_on && is_overtaken
         };
         let is_strict = self.plan.is_faultless() && !self.enemy.is_inside();
-        let strict = self.watch.strict.take().filter(|what| !is_due(what) && !self.is_repetition(what));
+        let strict = self.watch.strict.take();
+        let strict =
+            strict.filter(|what| !is_due(what) && !self.is_repetition(what) && !self.is_before_accept(what));
         if let Some(what) = strict.filter(|_| is_strict) {
             return Err(self.failure(format!("without any fault, {what}")));
         }
@@ -132,6 +137,17 @@ impl World {
         (is_split || was_unheard || self.has_panicked() && !keeps_contexts)
             && is_late
             && violation.contains("PduSessionReleaseCommand")
+    }
+
+    /// Whether a UE reports a change of a session whose accept it has missed, as it had lost the radio (TS 24.501 7.3.2).
+    fn is_before_accept(&self, violation: &str) -> bool {
+        let may_lack = |(at, ue): (usize, &SimUe)| {
+            violation.starts_with(&format!("{} at ", super::radio::name(at)))
+                && ue.history.may_lack_accept(self.now)
+        };
+        violation.contains("PduSessionModificationCommand")
+            && violation.contains("which is not active")
+            && self.ues.iter().enumerate().any(may_lack)
     }
 
     /// No sequence number (SQN) is used for two authentication vectors (TS 33.102 C.1.1).

@@ -293,6 +293,9 @@ impl World {
 
     pub(super) fn downlink(&mut self, ue: usize, connection: u64, signal: Downlink) {
         if self.ues[ue].connection != Some(connection) {
+            if matches!(signal, Downlink::Nas(_)) {
+                self.ues[ue].history.note_missed_downlink(self.now);
+            }
             return;
         }
         match signal {
