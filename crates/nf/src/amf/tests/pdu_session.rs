@@ -520,7 +520,7 @@ fn a_late_release_response_does_not_concern_a_new_session() {
     release_response(&mut world, &phone);
     assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceSetupRequest"));
     assert_eq!(reported(&mut world), []);
-    // The connection ends before the gNB has answered the setup: the SMF is told.
+    // The connection ends before the gNB has answered the setup: the SMF is notified.
     phone.release(&mut world);
     let Some((_, _, Request::UpdateSmContext(request))) = world.calls.last() else { panic!() };
     assert_eq!(request.body.up_cnx_state, Some(UpCnxState::Deactivated));
