@@ -115,7 +115,7 @@ impl SmfMessage {
     }
 }
 
-/// Drops what waits for the UE about a session that has ended: another one may get its identity.
+/// Drops the pending messages for the UE about a session that has ended: another one may get its identity.
 pub(crate) fn drop_queued(ue: &mut UeContext, id: u8) {
     ue.undelivered.retain(|undelivered| undelivered.message.id != id);
     let is_of_session = |plain: &Vec<u8>| match GmmMessage::decode(plain) {
