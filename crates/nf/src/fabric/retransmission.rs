@@ -349,7 +349,6 @@ mod tests {
         assert!(retransmissions.kept.is_empty());
     }
 
-    /// Without it the AMF that had the UE before releases its sessions.
     /// The AMF has no context of the UE any longer.
     #[test]
     fn that_an_amf_serves_a_session_is_not_repeated_after_a_transfer() {
@@ -372,6 +371,7 @@ mod tests {
         }
     }
 
+    /// Without it the AMF that had the UE before releases its sessions.
     #[test]
     fn the_report_that_a_ue_context_was_transferred_is_repeated() {
         let ue_context_id = "imsi-999700000000001".parse().unwrap();

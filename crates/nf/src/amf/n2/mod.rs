@@ -133,10 +133,6 @@ impl Amf {
             return self.not_for_an_amf(from, pdu, &message, out);
         };
         let connection = self.shared.connections.find(amf_id);
-        if let (Some(key), true) = (connection, has_late_response(&message)) {
-            // A former procedure of the kind had no response: it was cancelled.
-            self.shared.connections.take_notice(key);
-        }
         if let Message::PathSwitchRequest(message) = message {
             return self.path_switch_request(now, from, connection, message, out);
         }
@@ -153,6 +149,10 @@ impl Amf {
         match (connection, known) {
             (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
                 self.shared.connections.rebind(key, from.binding);
+                if has_late_response(&message) {
+                    // A former procedure of the kind had no response: it was cancelled.
+                    self.shared.connections.take_notice(key);
+                }
                 self.over_connection(now, from, key, message, out)
             }
             (Some(key), Some(known)) if known.left == Some((from.gnb, ran_id)) => {
@@ -285,7 +285,10 @@ impl Amf {
         let mut handling = Handling::Processed;
         self.with_ue(now, ue, out, |ue, env| {
             match ue.connection.filter(|key| Some(*key) == connection) {
-                Some(key) => path_switch::request(ue, env, (key, target), message),
+                Some(key) => {
+                    env.connections.take_notice(key);
+                    path_switch::request(ue, env, (key, target), message);
+                }
                 None => {
                     // It is the connection at the target gNB of an N2 handover.
                     path_switch::refuse_unknown(env, target, &message);
@@ -407,14 +410,9 @@ const fn wants_answer(message: &Message) -> bool {
     !matches!(message, Message::ErrorIndication(_) | Message::UeContextReleaseComplete(_))
 }
 
-/// Whether the message begins a procedure whose response waits for SMFs or another gNB.
+/// Whether the message begins a procedure over the connection of its gNB whose response waits for SMFs or another gNB.
 const fn has_late_response(message: &Message) -> bool {
-    matches!(
-        message,
-        Message::HandoverRequired(_)
-            | Message::PathSwitchRequest(_)
-            | Message::PduSessionResourceModifyIndication(_)
-    )
+    matches!(message, Message::HandoverRequired(_) | Message::PduSessionResourceModifyIndication(_))
 }
 
 /// The ids of a UE-associated PDU that a gNB sends to an AMF.
