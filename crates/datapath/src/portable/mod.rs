@@ -53,7 +53,10 @@ pub(crate) use ports::{MAX_PORTS, Port};
 use queued_packet::{QueuedPacket, WorkerQueue};
 use queues::Queues;
 use routes::{OuterIds, Routes};
-use std::io;
+use std::io::{
+    self,
+    ErrorKind::{PermissionDenied, Unsupported},
+};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -131,8 +134,14 @@ impl PortableDatapath {
                 self.follower = Some(follower);
                 // Now few packets are written to TUN: each would move its flow's answers to another worker, and after some seconds back.
                 let steered = self.workers.first().map(|worker| steer_by_flow(worker.shared.tun()));
-                if let Some(Err(error)) = steered {
-                    tracing::debug!(%error, "the kernel chooses the worker of packets from N6 by what is written to TUN");
+                const WHAT: &str =
+                    "the kernel chooses the worker of packets from N6 by what is written to TUN";
+                match steered {
+                    None | Some(Ok(())) => {}
+                    Some(Err(error)) if matches!(error.kind(), PermissionDenied | Unsupported) => {
+                        tracing::debug!(%error, "{WHAT}");
+                    }
+                    Some(Err(error)) => tracing::warn!(%error, "{WHAT}: packets of a flow may be reordered"),
                 }
             }
             Err(error) => {

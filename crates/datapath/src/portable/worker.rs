@@ -32,6 +32,8 @@ const TUN: u32 = 2;
 const ALL: u32 = u32::MAX;
 /// Batches of reads from TUN before other work.
 const READS: usize = 16;
+/// Packets for the queues of other workers that are given to them before more are read: their inboxes are shared by all sessions.
+const GIVEN_AT_ONCE: usize = 512;
 
 /// The state of the thread.
 #[derive(Debug)]
@@ -235,10 +237,18 @@ impl Worker {
             if !more {
                 break;
             }
+            if self.path.for_others.len() >= GIVEN_AT_ONCE {
+                self.flush();
+                self.path.give_to_others();
+            }
         }
+        self.flush();
+        more
+    }
+
+    fn flush(&mut self) {
         self.path.flush_n3();
         self.path.ports.flush();
-        more
     }
 
     /// Lets a test act between taking messages and receiving packets.
