@@ -390,10 +390,12 @@ impl Tracker {
         }
     }
 
-    /// The store did not take a change: the context counts as changed, or as one to be deleted.
+    /// The store did not take a change: the context counts as changed, or as one to be deleted. In a transaction, too: others may rely on what was to be
+    /// written.
     pub fn note_failure(&mut self, id: ContextId) {
         let procedure = self.stored.entry(id).or_default().procedure;
         self.changed.push((id, procedure));
+        self.in_transaction.insert(id);
     }
 }
 
@@ -431,6 +433,21 @@ mod tests {
         assert_eq!((tracker.counts_end(id(1)), tracker.counts_below(id(1))), (None, Some(40)));
         tracker.note_failing(true);
         assert_eq!(tracker.counts_end(id(1)), Some(36), "the attempt succeeded");
+    }
+
+    #[test]
+    fn a_write_that_failed_is_repeated_in_a_transaction_too() {
+        let mut tracker = Tracker::default();
+        tracker.start(Tracking::default());
+        tracker.note_stored(id(1), 0);
+        tracker.note_all();
+        assert!(tracker.is_required_in_transaction(id(1)));
+        tracker.note_stored(id(1), 0);
+        assert!(!tracker.is_required_in_transaction(id(1)), "the attempt may succeed");
+        tracker.note_failure(id(1));
+        assert!(tracker.is_required_in_transaction(id(1)));
+        tracker.note_deleted(id(1));
+        assert!(!tracker.is_required_in_transaction(id(1)));
     }
 
     #[test]
