@@ -82,7 +82,16 @@ pub(crate) fn empty_document() -> crate::kit::document::Document {
 
 /// An NGAP PDU with an IE of an unknown id, of one octet, with criticality 'notify', after its IEs. For PDUs that stay shorter than 128 octets.
 pub(crate) fn with_unknown_ie(pdu: &[u8]) -> Vec<u8> {
-    let mut pdu = [pdu, &[0xff, 0xfe, 0x80, 1, 0]].concat();
+    with_ie(pdu, 0x80)
+}
+
+/// As [`with_unknown_ie`], with criticality 'reject'.
+pub(crate) fn with_ie_to_reject(pdu: &[u8]) -> Vec<u8> {
+    with_ie(pdu, 0)
+}
+
+fn with_ie(pdu: &[u8], criticality: u8) -> Vec<u8> {
+    let mut pdu = [pdu, &[0xff, 0xfe, criticality, 1, 0]].concat();
     pdu[3] += 5;
     pdu[6] += 1;
     assert!(pdu[3] < 128, "the length has one octet");

@@ -94,6 +94,14 @@ impl NgapError {
             Self::AbstractSyntax { diagnostics, .. } => Some((**diagnostics).clone()),
         }
     }
+
+    /// The diagnostics of the procedure's own failure message.
+    pub fn response_diagnostics(&self) -> Option<Diagnostics> {
+        match self {
+            Self::TransferSyntax(_) => None,
+            Self::AbstractSyntax { response_diagnostics, .. } => Some((**response_diagnostics).clone()),
+        }
+    }
 }
 
 /// Deviations in a text. A PDU can have thousands of them.

@@ -4,6 +4,7 @@ use crate::error::Diagnostics;
 use crate::macros::message;
 use crate::mobility::NextHop;
 use crate::types::{SecurityCapabilities, SessionTransfer, UserLocation};
+use oxirush_ngap::ngap::NGAPPDU;
 use pith_types::{AmfUeNgapId, RanUeNgapId, Snssai};
 
 message! {
@@ -20,6 +21,13 @@ message! {
         req sessions: Vec<SessionTransfer> = PDUSessionResourceToBeSwitchedDLList,
         /// Sessions that failed: Path Switch Request Setup Failed Transfers.
         lax failed: Vec<SessionTransfer> = PDUSessionResourceFailedToSetupListPSReq,
+    }
+}
+
+impl PathSwitchRequest {
+    /// The request of a PDU that is to be refused for its other IEs. `None` if its ids or its list of sessions can't be decoded.
+    pub fn decode_despite_errors(octets: &[u8]) -> Option<Self> {
+        Self::read(&NGAPPDU::decode_borrowed(octets).ok()?).ok()
     }
 }
 

@@ -8,7 +8,7 @@ use super::config::RELEASING;
 use super::context::UeContext;
 use super::pending_table::{EntryId, PendingTable};
 use super::residency::next_count;
-use crate::kit::document::pack_struct;
+use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_struct};
 use crate::kit::{Arena, GnbHandle, Key, Tnla, TnlaBinding, shrink};
 use pith_crypto::number_order::NumberOrder;
 use pith_nas::ie::PduSessionSet;
@@ -45,7 +45,7 @@ pub(crate) struct NgConnection {
 }
 
 /// The PDU session identities in requests to a gNB that it has not answered, whose answers concern no session that the UE has: a later session
-/// with the identity waits for them. Not in the document: a gNB that answers in the order of the requests needs none of it.
+/// with the identity waits for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FormerRequests {
     /// Setups of sessions that have ended or are released since.
@@ -56,6 +56,19 @@ pub(crate) struct FormerRequests {
 
 impl FormerRequests {
     pub const NONE: Self = Self { setups: PduSessionSet::NONE, releases: PduSessionSet::NONE };
+}
+
+impl Pack for FormerRequests {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let list = |set: PduSessionSet| set.iter().collect::<Vec<u8>>();
+        list(self.setups).pack(writer);
+        list(self.releases).pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (setups, releases): (Vec<u8>, Vec<u8>) = (Pack::unpack(reader)?, Pack::unpack(reader)?);
+        Ok(Self { setups: setups.into_iter().collect(), releases: releases.into_iter().collect() })
+    }
 }
 
 /// A gNB's end of a connection.

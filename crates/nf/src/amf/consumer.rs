@@ -2,6 +2,7 @@
 //! handle the replies.
 
 use super::context::{CallId, Env, UeContext};
+use super::mobility::n2_handover;
 use super::mobility::n14::sbi_cause;
 use super::procedure::registration::begins_registration;
 use super::reallocation::NssfSlices;
@@ -725,7 +726,9 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
     let session = ue.sessions.swap_remove(at);
     end_at_smf(env, &session);
-    delivery::release_ended(ue, env, &session);
+    if !n2_handover::session_ended(ue, env, &session) {
+        delivery::release_ended(ue, env, &session);
+    }
     if env.stores_ues && session.sm_context.is_some() {
         ue.released_sessions.push(session);
     }

@@ -250,7 +250,7 @@ pub(crate) fn release_ended(ue: &UeContext, env: &mut Env<'_>, session: &PduSess
 }
 
 /// The gNB releases the resources of a session that has ended.
-fn release_former(ue: &UeContext, env: &mut Env<'_>, id: u8) {
+pub(crate) fn release_former(ue: &UeContext, env: &mut Env<'_>, id: u8) {
     n2::release_resources(ue, env, id);
     if let Some(former) = former_requests_mut(ue, env) {
         former.releases.insert(id);
@@ -350,6 +350,21 @@ pub(crate) fn release_held_setups(
         SmfMessage::of_session(message.id, message.n1, n2)
     });
     ue.undelivered.extend(left.map(|message| Undelivered { message, on_failure: None }));
+}
+
+/// As [`release_held_setups`], of an N2 handover, whose source gNB has another connection. A session that has begun since has no resources there,
+/// whatever that gNB has not answered, and its SMF knows of none.
+pub(crate) fn leave_source(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    source: Key,
+    is_listed: impl Fn(u8) -> bool,
+) {
+    let former = env.connections.get(source).map_or(FormerRequests::NONE, |it| it.former);
+    release_held_setups(ue, env, source, is_listed);
+    let is_new =
+        |it: &&mut PduSession| it.user_plane == UserPlane::Replacing && former.releases.contains(it.id);
+    ue.sessions.iter_mut().filter(is_new).for_each(|it| it.user_plane = UserPlane::Deactivated);
 }
 
 fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Vec<u8>) -> Option<SetupItem> {

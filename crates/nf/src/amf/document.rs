@@ -7,6 +7,7 @@
 //!  sessions      SM contexts, pending requests to SMFs
 //!  procedure     the state of the 5GMM procedure; and what belongs to the request in progress, if there is anything
 //!  connection    the NG connection, and PDUs queued for the gNB; absent in CM-IDLE
+//!  former        requests to the gNB about sessions that the UE does not have any longer; absent if all are answered
 //!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
 //!  mobility      NH and NCC, and the state of the handover; absent in CM-IDLE, and before the first handover
@@ -39,7 +40,7 @@ use super::reachability::Reachability;
 use super::retained::KnownUe;
 use super::security::SecurityContext;
 use crate::kit::document::{
-    Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
+    Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum,
 };
 use crate::kit::{Context, GnbHandle, Handles, Key, Nf, TnlaBinding, UNPLACED};
 use pith_sbi::common::DateTime;
@@ -66,6 +67,7 @@ const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
 const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 2 };
 const VOICE: Section = Section { id: 18, name: "IMS voice", version: 1 };
 const REACHABILITY: Section = Section { id: 19, name: "reachability", version: 1 };
+const FORMER: Section = Section { id: 20, name: "requests about former sessions", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -78,6 +80,7 @@ pub(super) const SECTIONS: &[Section] = &[
     SESSIONS,
     PROCEDURE,
     CONNECTION,
+    FORMER,
     GNB,
     UNDELIVERED,
     MOBILITY,
@@ -171,12 +174,13 @@ pub(super) struct StoredConnection {
     pub binding: TnlaBinding,
     pub context: RanContext,
     pub queued: Vec<Vec<u8>>,
+    pub former: FormerRequests,
 }
 
 impl StoredConnection {
     /// The connection of a UE at a gNB with that handle.
     pub fn into_connection(self, gnb: GnbHandle, ue: Key) -> NgConnection {
-        let Self { id, ran_id, gnb: _, binding, context, queued } = self;
+        let Self { id, ran_id, gnb: _, binding, context, queued, former } = self;
         NgConnection {
             id,
             ran_id,
@@ -188,13 +192,36 @@ impl StoredConnection {
             context,
             queued,
             left: None,
-            former: FormerRequests::NONE,
+            former,
             releasing: None,
         }
     }
 }
 
-pack_struct!(StoredConnection { id, ran_id, gnb, binding, context, queued });
+impl Pack for StoredConnection {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { id, ran_id, gnb, binding, context, queued, former: _ } = self;
+        id.pack(writer);
+        ran_id.pack(writer);
+        gnb.pack(writer);
+        binding.pack(writer);
+        context.pack(writer);
+        queued.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        Ok(Self {
+            id: Pack::unpack(reader)?,
+            ran_id: Pack::unpack(reader)?,
+            gnb: Pack::unpack(reader)?,
+            binding: Pack::unpack(reader)?,
+            context: Pack::unpack(reader)?,
+            queued: Pack::unpack(reader)?,
+            // In a section of its own.
+            former: FormerRequests::NONE,
+        })
+    }
+}
 
 /// A context that was unpacked, without the entries that it needs in the tables.
 pub(super) struct Unpacked {
@@ -227,6 +254,12 @@ pub(super) fn pack_sections(
             (CONNECTION, None) => {}
             (CONNECTION, Some((connection, gnb))) => {
                 writer.section(section, |writer| write_connection(connection, gnb, writer));
+            }
+            (FORMER, connection) => {
+                if let Some((connection, _)) = connection.filter(|(it, _)| it.former != FormerRequests::NONE)
+                {
+                    writer.section(section, |writer| connection.former.pack(writer));
+                }
             }
             (GNB, connection) => {
                 if let Some(host) = connection.and_then(|(connection, _)| names.gnb_host(connection.gnb)) {
@@ -452,7 +485,11 @@ pub(super) fn unpack(
 ) -> Result<Unpacked, UnpackError> {
     let sections = Sections::of(octets, Nf::Amf, SECTIONS, names)?;
     let ue = read_all(&sections, SECTIONS, named)?;
-    let connection = if sections.has(&CONNECTION) { Some(sections.unpack(&CONNECTION)?) } else { None };
+    let mut connection: Option<StoredConnection> =
+        if sections.has(&CONNECTION) { Some(sections.unpack(&CONNECTION)?) } else { None };
+    if let Some(connection) = connection.as_mut().filter(|_| sections.has(&FORMER)) {
+        connection.former = sections.unpack(&FORMER)?;
+    }
     let host = if sections.has(&GNB) { Some(sections.unpack(&GNB)?) } else { None };
     Ok(Unpacked { ue, connection, host })
 }
@@ -475,7 +512,7 @@ fn read_all(
 ) -> Result<UeContext, UnpackError> {
     let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
     let is_there = |kind: &&Section| {
-        ![CONNECTION, GNB].contains(kind) && (!OPTIONAL.contains(kind) || sections.has(kind))
+        ![CONNECTION, FORMER, GNB].contains(kind) && (!OPTIONAL.contains(kind) || sections.has(kind))
     };
     for kind in kinds.iter().filter(is_there) {
         sections.read(kind, |version, reader| read(&mut ue, (kind, version), reader))?;
@@ -592,10 +629,10 @@ impl super::Amf {
         (loaded.connection, loaded.half_open) = (ue.connection, ue.half_open.take());
         (loaded.must_store, loaded.must_store_at_once) = (ue.must_store, ue.must_store_at_once);
         if let (Some(connection), Some(stored)) = (connection, stored) {
-            let StoredConnection { id, ran_id, gnb, binding, context, queued } = stored;
+            let StoredConnection { id, ran_id, gnb, binding, context, queued, former } = stored;
             assert_eq!(gnbs.gnb(&gnb), Some(connection.gnb), "the gNB of {}", ue.name());
             (connection.id, connection.ran_id, connection.binding.stream) = (id, ran_id, binding.stream);
-            (connection.context, connection.queued) = (context, queued);
+            (connection.context, connection.queued, connection.former) = (context, queued, former);
         }
         *ue = loaded;
         let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
@@ -640,7 +677,7 @@ impl super::Amf {
         }
         let Unpacked { ue, connection, .. } = unpack(octets, UNNAMED, names)?;
         let connection = connection.and_then(|it| {
-            let StoredConnection { id, ran_id, gnb, binding, context, queued } = it;
+            let StoredConnection { id, ran_id, gnb, binding, context, queued, former } = it;
             let gnb = names.gnb(&gnb)?;
             Some(NgConnection {
                 keeps_stream: false,
@@ -653,7 +690,7 @@ impl super::Amf {
                 context,
                 queued,
                 left: None,
-                former: FormerRequests::NONE,
+                former,
                 releasing: None,
             })
         });

@@ -54,6 +54,7 @@ struct PassedConnection {
     /// The gNB that the UE has left, and its id there; both or none.
     left_gnb: Option<u64>,
     left_ran_id: Option<RanUeNgapId>,
+    former: FormerRequests,
 }
 
 /// All that a block has beside the documents of its contexts.
@@ -66,7 +67,7 @@ struct Rest {
 }
 
 pack_struct!(Entry { id, connection, tmsis, is_of_identity, is_half_open });
-pack_struct!(PassedConnection { id, ran_id, gnb, binding, context, queued, left_gnb, left_ran_id });
+pack_struct!(PassedConnection { id, ran_id, gnb, binding, context, queued, left_gnb, left_ran_id, former });
 pack_struct!(Rest { entries, connections, retained });
 
 impl Rest {
@@ -89,7 +90,7 @@ impl PassedConnection {
             gnb,
             binding,
             keeps_stream: _,
-            former: _,
+            former,
             ue: _,
             former_ue: _,
             context,
@@ -98,7 +99,7 @@ impl PassedConnection {
             left,
         } = connection;
         let (left_gnb, left_ran_id) = left.map(|(gnb, ran_id)| (gnb.0, ran_id)).unzip();
-        Self { id, ran_id, gnb: gnb.0, binding, context, queued, left_gnb, left_ran_id }
+        Self { id, ran_id, gnb: gnb.0, binding, context, queued, left_gnb, left_ran_id, former }
     }
 }
 
@@ -324,7 +325,8 @@ impl Amf {
         passed: PassedConnection,
         out: &mut Outbox,
     ) -> Option<Key> {
-        let PassedConnection { id, ran_id, gnb, binding, context, queued, left_gnb, left_ran_id } = passed;
+        let PassedConnection { id, ran_id, gnb, binding, context, queued, left_gnb, left_ran_id, former } =
+            passed;
         let left = left_gnb.map(GnbHandle).zip(left_ran_id);
         let gnb = GnbHandle(gnb);
         let connections = &mut self.shared.connections;
@@ -340,7 +342,7 @@ impl Amf {
             queued,
             releasing: None,
             left,
-            former: FormerRequests::NONE,
+            former,
         })?;
         if context == RanContext::Releasing {
             let host = host_of(&self.shared.gnbs, Some(gnb));

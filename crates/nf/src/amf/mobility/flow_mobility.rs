@@ -13,7 +13,7 @@
 use super::Mobility;
 use crate::amf::connection::RanContext;
 use crate::amf::context::{CallId, Env, UeContext};
-use crate::amf::{consumer, n2};
+use crate::amf::{consumer, delivery, n2};
 use crate::kit::Level;
 use crate::kit::document::pack_struct;
 use pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer;
@@ -173,7 +173,10 @@ impl AwaitingFlowMobility {
             |transfer| SessionTransfer { pdu_session_id: id, transfer },
         ));
         if problem.is_some_and(|problem| problem.status == 404) {
-            ue.sessions.retain(|session| session.id != id);
+            let ended = ue.sessions.extract_if(.., |session| session.id == id).next();
+            if let Some(session) = ended {
+                delivery::release_ended(ue, env, &session);
+            }
         }
     }
 

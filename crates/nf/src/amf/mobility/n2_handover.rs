@@ -21,7 +21,7 @@ use crate::amf::connection::{NgConnection, RanContext};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::gnbs::Gnbs;
-use crate::amf::procedure::configuration_update;
+use crate::amf::procedure::{configuration_update, ue_context_release};
 use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::{delivery, ladn, n2};
 use crate::kit::document::pack_struct;
@@ -376,6 +376,17 @@ impl AwaitingSessionPreparation {
         self.go_on(ue, env)
     }
 
+    fn on_ended(mut self, ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Mobility {
+        let is_concerned = self.prepares(id) || self.sessions.iter().any(|item| item.pdu_session_id == id);
+        if !is_concerned {
+            return self.into();
+        }
+        self.calls.retain(|(_, session)| *session != id);
+        self.sessions.retain(|item| item.pdu_session_id != id);
+        self.to_release.push(unsuccessful(id, NOT_PREPARED));
+        self.go_on(ue, env)
+    }
+
     /// HANDOVER REQUEST to the target gNB, once all SMFs have replied (TS 38.413 8.4.2.2; TS 33.501 6.9.2.3.3). The algorithms of NAS
     /// change only if another AMF hands the UE over.
     fn go_on(self, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
@@ -490,6 +501,21 @@ impl AwaitingHandoverCommand {
         self.go_on(ue, env)
     }
 
+    fn on_ended(mut self, ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Mobility {
+        let is_accepted = self.accepted.iter().any(|item| item.pdu_session_id == id);
+        if !is_accepted && !self.awaits_session(id) {
+            return self.into();
+        }
+        self.calls.retain(|(_, session)| *session != id);
+        self.accepted.retain(|item| item.pdu_session_id != id);
+        self.to_release.push(unsuccessful(id, NOT_PREPARED));
+        self.go_on(ue, env)
+    }
+
+    fn awaits_session(&self, id: u8) -> bool {
+        self.calls.iter().any(|(_, session)| *session == id)
+    }
+
     /// HANDOVER COMMAND to the source gNB, once all SMFs have replied (TS 38.413 8.4.1.2).
     fn go_on(self, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
         if !self.calls.is_empty() {
@@ -531,6 +557,14 @@ impl AwaitingHandoverCommand {
 }
 
 impl AwaitingHandoverNotify {
+    /// The session is not handed over, although the target gNB has resources for it.
+    fn without(mut self, id: u8) -> Self {
+        let is_accepted = self.accepted.contains(&id);
+        self.accepted.retain(|accepted| *accepted != id);
+        self.refused.extend(is_accepted.then_some(id));
+        self
+    }
+
     /// HANDOVER NOTIFY: the UE is at the target gNB (TS 38.413 8.4.3.2). The source gNB's connection is released, and the SMFs switch the
     /// paths.
     fn on_notify(
@@ -550,6 +584,7 @@ impl AwaitingHandoverNotify {
             connection.left = left;
         }
         if let Some(source) = source {
+            delivery::leave_source(ue, env, source, |id| self.accepted.contains(&id));
             n2::release_connection(env, source, SUCCESSFUL);
             if let Some(connection) = env.connections.get_mut(source) {
                 connection.detach(ue);
@@ -646,20 +681,27 @@ const fn is_released(session: &PduSession) -> bool {
     matches!(session.user_plane, UserPlane::Releasing | UserPlane::Replacing | UserPlane::Deactivated)
 }
 
-/// SMContextStatusNotify: a session has ended, whose path the SMF may be switching.
-pub(crate) fn session_ended(ue: &mut UeContext, env: &mut Env<'_>, session: &PduSession) {
-    let awaits = |mobility: &Mobility| match mobility {
-        Mobility::AwaitingSessionCompletion(state) => state.sessions().any(|id| id == session.id),
-        _ => false,
-    };
-    if !awaits(&ue.mobility) {
-        return;
+/// A session has ended. What its SMF answers to the handover's requests concerns no later session with the identity, and the target gNB releases
+/// its resources. Returns whether it was commanded to.
+pub(crate) fn session_ended(ue: &mut UeContext, env: &mut Env<'_>, session: &PduSession) -> bool {
+    if ue.mobility.is_idle() {
+        return false;
     }
+    let is_completing = matches!(ue.mobility, Mobility::AwaitingSessionCompletion(_));
     let step = match std::mem::take(&mut ue.mobility) {
-        Mobility::AwaitingSessionCompletion(state) => state.on_ended(ue, env, session),
-        other => other,
+        Mobility::AwaitingSessionPreparation(state) => state.on_ended(ue, env, session.id),
+        Mobility::AwaitingHandoverCommand(state) => state.on_ended(ue, env, session.id),
+        Mobility::AwaitingHandoverNotify(state) => state.without(session.id).into(),
+        Mobility::AwaitingSessionCompletion(state) if state.sessions().any(|id| id == session.id) => {
+            state.on_ended(ue, env, session)
+        }
+        other => {
+            ue.mobility = other;
+            return false;
+        }
     };
     settle(ue, env, step);
+    is_completing
 }
 
 /// A UE that another AMF has handed over has no 5G-GUTI of this one. Normally it registers at once, as it is outside its registration area. The
@@ -674,10 +716,13 @@ pub(in crate::amf) fn await_registration(ue: &mut UeContext, env: &mut Env<'_>) 
 
 /// The target gNB releases the resources of a session whose user plane is deactivated. Its answer concerns no SMF.
 fn release_at_target(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
-    if let Some(session) = ue.session_mut(id) {
-        session.user_plane = UserPlane::Replacing;
+    match ue.session_mut(id) {
+        Some(session) => {
+            session.user_plane = UserPlane::Replacing;
+            n2::release_resources(ue, env, id);
+        }
+        None => delivery::release_former(ue, env, id),
     }
-    n2::release_resources(ue, env, id);
 }
 
 /// Tells SMFs that the handover does not take place.
@@ -865,11 +910,36 @@ pub(crate) fn target_lost(ue: &mut UeContext, env: &mut Env<'_>) {
             } else {
                 fail_preparation(ue, env, HandoverError::Refused);
             }
-            stay(ue, env)
+            return_to_source(ue, env)
         }
         other => other,
     };
     settle(ue, env, step);
+}
+
+/// Whether the UE may have got HANDOVER COMMAND: it leaves its source gNB, whatever becomes of that (TS 23.502 4.9.1.3.3).
+pub(crate) fn outlives_source(ue: &UeContext) -> bool {
+    let is_commanded =
+        matches!(ue.mobility, Mobility::AwaitingHandoverNotify(_) | Mobility::AwaitingN2InfoNotify(_));
+    is_commanded && ue.arrival.is_none()
+}
+
+/// The connection at the source gNB is lost after HANDOVER COMMAND. The UE is expected at the target gNB until the timer expires. Its sessions
+/// keep their user planes: those that are not handed over are deactivated at HANDOVER NOTIFY.
+pub(crate) fn source_lost(ue: &UeContext, env: &mut Env<'_>) {
+    env.out.log(Level::Info, || {
+        format!("{}: the source gNB is gone, and the UE is expected at the target gNB", ue.name())
+    });
+}
+
+/// The handover is over without success. Without a source gNB, the UE is in CM-IDLE.
+fn return_to_source(ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
+    if ue.connection.is_none() && ue.is_registered() {
+        ue_context_release::on_connection_lost(ue, env);
+        ue_context_release::on_idle(ue, env);
+        return Mobility::Idle;
+    }
+    stay(ue, env)
 }
 
 /// The timer of the handover expired: the target gNB does not answer, or the UE did not arrive there.
@@ -882,7 +952,7 @@ pub(super) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, state: Mobility) -
         state @ (Mobility::AwaitingHandoverNotify(_) | Mobility::AwaitingN2InfoNotify(_)) => {
             withdraw(ue, env, &state);
             ue.log_outcome(env, Level::Warn, "N2 handover", "the UE did not arrive");
-            stay(ue, env)
+            return_to_source(ue, env)
         }
         Mobility::Idle if ue.is_registered() && ue.guti.is_none() => {
             configuration_update::request_registration(ue, env);

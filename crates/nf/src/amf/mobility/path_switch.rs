@@ -23,7 +23,7 @@ use crate::kit::document::pack_struct;
 use crate::kit::{Key, Level, N2Effect, Outbox};
 use pith_ngap::transfer::{PathSwitchRequestUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, DownlinkNasTransport, Message, PathSwitchRequest,
+    Cause, CauseProtocol, CauseRadioNetwork, DownlinkNasTransport, Message, NgapError, PathSwitchRequest,
     PathSwitchRequestAcknowledge, PathSwitchRequestFailure, SessionTransfer,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
@@ -219,6 +219,28 @@ fn refuse(
         diagnostics: None,
     };
     n2::send_to(env.out, target, failure.encode());
+}
+
+/// PATH SWITCH REQUEST FAILURE with all sessions: the request has an error that does not permit to process it (TS 38.413 10.3.4.2, 10.3.5). Whether
+/// a UE has the AMF-UE-NGAP-ID makes no difference. `is_connected`: the gNB has a connection with the id that it gives.
+pub(crate) fn refuse_faulty(
+    target: RanSide,
+    is_connected: bool,
+    request: &PathSwitchRequest,
+    error: &NgapError,
+    out: &mut Outbox,
+) {
+    let released = request.sessions.iter().map(|item| unsuccessful(item.pdu_session_id, error.cause()));
+    let failure = PathSwitchRequestFailure {
+        amf_ue_ngap_id: request.source_amf_ue_ngap_id,
+        ran_ue_ngap_id: request.ran_ue_ngap_id,
+        released: Some(released.collect()),
+        diagnostics: error.response_diagnostics(),
+    };
+    if !is_connected {
+        leave(out, target, request.source_amf_ue_ngap_id);
+    }
+    n2::send_to(out, target, failure.encode());
 }
 
 /// ERROR INDICATION (TS 38.413 10.6): no UE has the AMF-UE-NGAP-ID, or too many requests of the gNB were refused. Both

@@ -18,7 +18,7 @@ use super::{Handling, N2Origin, error_indication, release_connection};
 use crate::amf::config::{EMERGENCY_UES, HALF_OPEN_CONTEXT};
 use crate::amf::connection::RanContext;
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
-use crate::amf::mobility::departure;
+use crate::amf::mobility::{departure, n2_handover};
 use crate::amf::n1::{self, Refusal, Uplink};
 use crate::amf::procedure::{self, service_request, ue_context_release};
 use crate::amf::reallocation::Reallocation;
@@ -273,6 +273,8 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
         if let Some(old) = env.connections.get_mut(old) {
             old.detach(ue);
         }
+    } else if n2_handover::outlives_source(ue) {
+        ue_context_release::on_connection_lost(ue, env);
     }
     if let Some(connection) = env.connections.get_mut(key) {
         debug_assert_eq!(connection.context, RanContext::Absent);

@@ -114,6 +114,9 @@ impl Amf {
                     return n2_handover::target_lost(ue, env);
                 }
                 ue.connection = None;
+                if n2_handover::outlives_source(ue) {
+                    return n2_handover::source_lost(ue, env);
+                }
                 ue_context_release::on_connection_lost(ue, env);
                 ue_context_release::on_idle(ue, env);
             });

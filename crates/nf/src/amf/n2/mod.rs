@@ -4,9 +4,9 @@
 //! A PDU is accepted only from the gNB of an open connection, with its pair of ids. Any other is
 //! answered with ERROR INDICATION (TS 38.413 10.6).
 
+mod faulty;
 mod initial_ue_message;
 mod interface;
-mod refusal;
 mod reports;
 mod send;
 mod setup;
@@ -32,9 +32,8 @@ use super::procedure::{
 use super::trace;
 use crate::kit::{Effect, GnbHandle, Instant, Key, Level, N2Effect, Outbox, TnlaBinding};
 use pith_ngap::{
-    Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify,
-    HandoverRequestAcknowledge, Message, NgapError, Notice, Other, PathSwitchRequest,
-    UeRadioCapabilityInfoIndication, UplinkNasTransport, peek,
+    Cause, CauseProtocol, ErrorIndication, HandoverFailure, HandoverNotify, HandoverRequestAcknowledge,
+    Message, Notice, PathSwitchRequest, UeRadioCapabilityInfoIndication, UplinkNasTransport, peek,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -61,7 +60,7 @@ impl Amf {
         }
         let (message, notice) = match Message::decode_with_notice(pdu) {
             Ok(decoded) => decoded,
-            Err(error) => return self.ngap_error(from, pdu, &error, out),
+            Err(error) => return self.ngap_error(now, from, pdu, &error, out),
         };
         let is_reported = wants_answer(&message);
         let before = out.effects().len();
@@ -309,7 +308,7 @@ impl Amf {
         out: &mut Outbox,
     ) -> Handling {
         if let Message::UeContextReleaseComplete(complete) = message {
-            self.release_complete(now, key, complete, out);
+            self.release_complete(now, key, complete.location, out);
             return Handling::Processed;
         }
         let connection = self.shared.connections.get(key);
@@ -336,7 +335,7 @@ impl Amf {
         &mut self,
         now: Instant,
         key: Key,
-        complete: pith_ngap::UeContextReleaseComplete,
+        location: Option<pith_ngap::UserLocation>,
         out: &mut Outbox,
     ) {
         let Some(connection) = self.shared.connections.close(key) else { return };
@@ -344,7 +343,7 @@ impl Amf {
         let Some(ue) = connection.ue else { return };
         self.with_ue(now, ue, out, |ue, env| {
             if ue.connection == Some(key) {
-                ue_context_release::complete(ue, env, &complete);
+                ue_context_release::complete(ue, env, location);
             } else {
                 // The target gNB of a handover: the UE is still at its source.
                 n2_handover::target_lost(ue, env);
@@ -352,52 +351,7 @@ impl Amf {
         });
         self.note_leaving(ue, (key, connection.gnb));
     }
-
-    /// A procedure without a handler: rejected, or ignored and notified, if its criticality requires it (TS 38.413 10.3.4.1).
-    fn unknown_procedure(&self, from: N2Origin, pdu: &[u8], other: Other, out: &mut Outbox) -> Handling {
-        out.log(Level::Warn, || format!("NGAP procedure {} is not supported", other.procedure_code));
-        if other.class == Class::Initiating
-            && other.answer.is_some()
-            && let Some(error) = pith_ngap::unknown_procedure(pdu)
-        {
-            self.ngap_error(from, pdu, &error, out);
-        }
-        Handling::Discarded
-    }
-
-    /// A message that only an AMF may send, or that concerns a whole gNB.
-    fn not_for_an_amf(&self, from: N2Origin, pdu: &[u8], message: &Message, out: &mut Outbox) -> Handling {
-        out.log(Level::Warn, || format!("{} is not for an AMF", message.name()));
-        if wants_answer(message) {
-            let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
-            let (amf_id, ran_id) = ids_of(pdu);
-            error_indication(from, amf_id, ran_id, cause, None, out);
-        }
-        Handling::Discarded
-    }
-
-    /// A PDU that can't be processed: answered with the procedure's failure message if it has one,
-    /// else with ERROR INDICATION, including the diagnostics (TS 38.413 10.2, 10.3). PATH SWITCH
-    /// REQUEST FAILURE needs the list of sessions, which is not available from such a PDU.
-    fn ngap_error(&self, from: N2Origin, pdu: &[u8], error: &NgapError, out: &mut Outbox) {
-        out.log(Level::Warn, || format!("NGAP: {error}"));
-        if pith_ngap::is_error_indication(pdu) {
-            return;
-        }
-        let (amf_id, ran_id) = ids_of(pdu);
-        if let (
-            NgapError::AbstractSyntax { procedure_code: HANDOVER_PREPARATION, initiating: true, .. },
-            Some(ids),
-        ) = (error, amf_id.zip(ran_id))
-        {
-            return refusal::faulty_handover_required(from, ids, error, out);
-        }
-        error_indication(from, amf_id, ran_id, error.cause(), error.diagnostics(), out);
-    }
 }
-
-/// Procedure code of Handover Preparation (TS 38.413 9.4.7).
-const HANDOVER_PREPARATION: u8 = 12;
 
 /// The ids of a PDU, as far as they can be decoded: ERROR INDICATION repeats them (TS 38.413 8.7.5.2).
 fn ids_of(pdu: &[u8]) -> (Option<AmfUeNgapId>, Option<RanUeNgapId>) {

@@ -7,7 +7,7 @@ use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::delivery::{self, SmfMessage};
 use crate::amf::error::TransportError;
-use crate::amf::mobility::departure;
+use crate::amf::mobility::{departure, n2_handover};
 use crate::amf::n1;
 use crate::amf::session::{PduSession, SessionCall, UserPlane};
 use crate::kit::Level;
@@ -188,6 +188,7 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let session = ue.sessions.extract_if(.., |session| session.id == id).next();
     if let Some(session) = session {
         delivery::note_ended(ue, env, &session);
+        let _ = n2_handover::session_ended(ue, env, &session);
     }
 }
 

@@ -13,9 +13,7 @@ use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::{Amf, delivery, ladn, mobility, n2, procedure, reachability, refusal};
 use crate::kit::{Instant, Key, Level, Outbox, Timer};
-use pith_ngap::{
-    Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
-};
+use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseRequest, UserLocation};
 
 /// UE CONTEXT RELEASE REQUEST of the gNB: granted, with the gNB's cause.
 pub(crate) fn request(ue: &UeContext, env: &mut Env<'_>, message: &UeContextReleaseRequest) {
@@ -23,8 +21,8 @@ pub(crate) fn request(ue: &UeContext, env: &mut Env<'_>, message: &UeContextRele
 }
 
 /// UE CONTEXT RELEASE COMPLETE: the UE is in CM-IDLE.
-pub(crate) fn complete(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContextReleaseComplete) {
-    let moved = ladn::note_location(ue, env.config, message.location);
+pub(crate) fn complete(ue: &mut UeContext, env: &mut Env<'_>, location: Option<UserLocation>) {
+    let moved = ladn::note_location(ue, env.config, location);
     ue.connection = None;
     on_connection_lost(ue, env);
     // After the deactivation: a session without a user plane ends without a message to the UE.

@@ -70,7 +70,7 @@ impl Amf {
                     // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
                     delivery::drop_queued(ue, id);
                     delivery::note_ended(ue, env, &session);
-                    n2_handover::session_ended(ue, env, &session);
+                    let _ = n2_handover::session_ended(ue, env, &session);
                 }
             });
         }

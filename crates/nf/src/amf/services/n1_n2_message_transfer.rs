@@ -94,7 +94,7 @@ fn transfer(
     if is_queued && ue.undelivered.len() >= MAX_QUEUED {
         return Err(TransferError::QueueFull);
     }
-    if ue.is_reachable(env) {
+    if ue.is_reachable(env) || ue.mobility.is_n2_handover() {
         let queued = ue.undelivered.len();
         delivery::send(ue, env, message);
         if ue.undelivered.len() > queued {

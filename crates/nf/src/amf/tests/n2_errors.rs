@@ -1,7 +1,7 @@
 //! Invalid NGAP (TS 38.413 clause 10).
 
 use super::world::{GNB, OTHER_GNB, Phone, World, establishment};
-use crate::testing::with_unknown_ie;
+use crate::testing::{with_ie_to_reject, with_unknown_ie};
 use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, ErrorIndication, Message, UplinkNasTransport};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -285,4 +285,80 @@ fn an_ie_that_is_ignored_is_notified() {
     let Message::HandoverCancelAcknowledge(answer) = world.next() else { panic!("the response") };
     assert!(format!("{:?}", answer.diagnostics).contains("65534"));
     assert!(world.downlinks.is_empty());
+}
+
+/// TS 38.413 10.3.4.1: also of a message that ends a procedure, which the AMF can't have begun.
+#[test]
+fn an_unknown_procedure_is_rejected_whatever_its_class() {
+    let (mut world, _) = registered();
+    for choice in [0x00, 0x20, 0x40] {
+        world.ngap(GNB, "?", Ok(vec![choice, 200, 0x00, 3, 0, 0, 0]));
+        let error = error(&mut world);
+        assert_eq!(error.cause, Some(Cause::Protocol(CauseProtocol::abstract_syntax_error_reject)));
+        world.ngap(GNB, "?", Ok(vec![choice, 200, 0x40, 3, 0, 0, 0]));
+        assert!(world.downlinks.is_empty(), "criticality 'ignore'");
+    }
+}
+
+/// TS 38.413 10.3.4.2. The UE stays at its gNB, and the AMF says nothing about it.
+#[test]
+fn a_path_switch_request_with_an_unknown_ie_is_refused() {
+    let (mut world, phone) = registered();
+    let request = |id| pith_ngap::PathSwitchRequest {
+        ran_ue_ngap_id: RanUeNgapId(9),
+        source_amf_ue_ngap_id: id,
+        location: None,
+        security_capabilities: None,
+        sessions: super::world::transfers(&[5, 6]),
+        failed: None,
+    };
+    let known = phone.amf_id.unwrap();
+    for id in [known, AmfUeNgapId::from_wire(known.value() ^ 1).unwrap()] {
+        let pdu = with_ie_to_reject(&request(id).encode().unwrap());
+        world.ngap(OTHER_GNB, "PathSwitchRequest", Ok(pdu));
+        let Message::PathSwitchRequestFailure(failure) = world.next() else { panic!() };
+        assert_eq!((failure.amf_ue_ngap_id, failure.ran_ue_ngap_id), (id, RanUeNgapId(9)));
+        let released = failure.released.unwrap();
+        assert_eq!(released.iter().map(|item| item.pdu_session_id).collect::<Vec<_>>(), [5, 6]);
+        assert!(format!("{:?}", failure.diagnostics).contains("65534"));
+        assert_eq!(world.left.pop(), Some((OTHER_GNB, RanUeNgapId(9), id)));
+        assert!(world.downlinks.is_empty());
+    }
+    assert_eq!((world.amf.audit().connected, world.amf.audit().connections), (1, 1));
+}
+
+/// TS 38.413 10.3.4.2: a procedure that the gNB ends with such a message has failed. What the gNB has done is not known.
+#[test]
+fn a_response_with_an_unknown_ie_ends_its_procedure() {
+    let (mut world, mut phone) = registered();
+    phone.send(&mut world, establishment(5));
+    let setup = super::world::transfer(5, None, Some((super::world::NgapIe::PduResSetupReq, b"setup")));
+    assert!(world.request(setup).is_ok());
+    let Message::PduSessionResourceSetupRequest(_) = world.next() else { panic!("the setup") };
+    let response = pith_ngap::PduSessionResourceSetupResponse {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        setup: Some(transfers()),
+        failed: None,
+        diagnostics: None,
+    };
+    let pdu = with_ie_to_reject(&response.encode().unwrap());
+    world.ngap(OTHER_GNB, "PduSessionResourceSetupResponse", Ok(pdu.clone()));
+    assert!(world.downlinks.is_empty(), "it is of another gNB: {:?}", world.downlinks);
+    world.ngap(GNB, "PduSessionResourceSetupResponse", Ok(pdu));
+    let Message::UeContextReleaseCommand(command) = world.next() else { panic!("a release") };
+    assert_eq!(command.cause, Cause::Protocol(CauseProtocol::abstract_syntax_error_reject));
+    assert!(world.downlinks.is_empty(), "no answer: {:?}", world.downlinks);
+
+    let complete = pith_ngap::UeContextReleaseComplete {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        location: None,
+        sessions: None,
+        diagnostics: None,
+    };
+    world.ngap(GNB, "UeContextReleaseComplete", Ok(with_ie_to_reject(&complete.encode().unwrap())));
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected, audit.connections), (1, 0, 0));
+    assert!(world.downlinks.is_empty(), "no answer: {:?}", world.downlinks);
 }

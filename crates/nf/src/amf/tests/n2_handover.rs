@@ -2,6 +2,7 @@
 
 use super::world::*;
 use crate::kit::{GnbHandle, Input, N2Input, Timer};
+use crate::testing::with_ie_to_reject;
 use pith_nas::GmmMessage;
 use pith_ngap::{
     Cause, CauseRadioNetwork, GlobalRanNodeId, HandoverCancel, HandoverCommand, HandoverFailure,
@@ -17,7 +18,7 @@ use pith_types::{AmfUeNgapId, RanUeNgapId, Tac, Tai};
 /// RAN-UE-NGAP-ID at the target gNB.
 pub(super) const AT_TARGET: RanUeNgapId = RanUeNgapId(77);
 
-fn connected(sessions: &[u8]) -> (World, Phone) {
+pub(super) fn connected(sessions: &[u8]) -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
     sessions.iter().for_each(|id| phone.establish(&mut world, *id));
@@ -89,7 +90,7 @@ macro_rules! take {
 }
 
 /// HANDOVER REQUEST is sent: the SMFs have prepared the sessions.
-fn requested(sessions: &[u8]) -> (World, Phone, HandoverRequest) {
+pub(super) fn requested(sessions: &[u8]) -> (World, Phone, HandoverRequest) {
     let (mut world, phone) = connected(sessions);
     require(&mut world, &phone, sessions);
     sessions.iter().for_each(|_| answer(&mut world, Some(N2SmInfoType::PduResSetupReq)));
@@ -142,7 +143,7 @@ pub(super) fn failure_at(world: &mut World, gnb: GnbHandle) -> CauseRadioNetwork
     }
 }
 
-fn ids(list: &Option<Vec<SessionTransfer>>) -> Vec<u8> {
+pub(super) fn ids(list: &Option<Vec<SessionTransfer>>) -> Vec<u8> {
     list.iter().flatten().map(|item| item.pdu_session_id).collect()
 }
 
@@ -304,6 +305,40 @@ fn the_target_gnb_refuses() {
     assert_eq!(states(&world), [Some(HoState::Cancelled)]);
     assert_eq!(world.amf.audit().connections, 1);
     assert_stays(&mut world, phone);
+}
+
+/// TS 38.413 10.3.4.2: the procedure has failed.
+#[test]
+fn an_answer_of_the_target_gnb_that_is_to_be_rejected_ends_the_preparation() {
+    for accepts in [true, false] {
+        let (mut world, phone, request) = requested(&[5]);
+        let amf_ue_ngap_id = request.amf_ue_ngap_id;
+        let pdu = if accepts {
+            let message = HandoverRequestAcknowledge {
+                amf_ue_ngap_id,
+                ran_ue_ngap_id: AT_TARGET,
+                admitted: Some(transfers(&[5])),
+                failed: None,
+                target_to_source: b"to source".to_vec(),
+                diagnostics: None,
+            };
+            message.encode()
+        } else {
+            HandoverFailure { amf_ue_ngap_id, cause: None, diagnostics: None }.encode()
+        };
+        world.ngap(OTHER_GNB, "?", Ok(with_ie_to_reject(&pdu.unwrap())));
+        if accepts {
+            let release: UeContextReleaseCommand = take!(world, OTHER_GNB, UeContextReleaseCommand);
+            assert_eq!(release.ids, UeNgapIds::Amf(amf_ue_ngap_id));
+        }
+        failure(&mut world);
+        assert_eq!(states(&world), [Some(HoState::Cancelled)]);
+        assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+        if !accepts {
+            assert_eq!(world.amf.audit().connections, 1);
+            assert_stays(&mut world, phone);
+        }
+    }
 }
 
 #[test]

@@ -26,8 +26,8 @@ const ROOM: usize = 1024;
 /// Capacity up to which a thread keeps a document's buffer for its next document.
 const KEPT_ROOM: usize = 4 * ROOM;
 
-/// The ids of a context's sections are smaller than this: a document that NFs share gives each context a range of 20 ids.
-pub const SECTION_IDS: u8 = 20;
+/// The ids of a context's sections are smaller than this: a document that NFs share gives each context a range of 32 ids.
+pub const SECTION_IDS: u8 = 32;
 
 /// Versions before the current one that are read.
 const VERSIONS_BEFORE: u8 = 2;
