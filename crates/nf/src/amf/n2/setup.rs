@@ -19,6 +19,7 @@ use crate::amf::Amf;
 use crate::amf::connection::{NgConnection, RanContext};
 use crate::amf::context::LeftGnb;
 use crate::amf::delivery;
+use crate::amf::mobility::n2_handover;
 use crate::kit::document::Names;
 use crate::kit::{
     Duration, GnbHandle, Instant, Key, N2Effect, Outbox, ProcedureName, RetainedConnections, Timer,
@@ -148,7 +149,7 @@ impl Amf {
             // UEs that were handed over to another gNB, to which SMFs still switch their paths.
             let switching = self.shared.connections.iter().filter_map(|(key, it)| {
                 it.left.filter(|(former, _)| *former == gnb)?;
-                Some((it.ue.filter(|ue| self.awaits_smf(*ue))?, key))
+                Some((it.ue.filter(|ue| self.is_leaving(*ue))?, key))
             });
             leaving.extend(switching);
             if !leaving.is_empty() {
@@ -176,7 +177,7 @@ impl Amf {
     /// A gNB has released a UE, whose SMFs may not have deactivated its user planes yet. Should the gNB set up its association again
     /// before, it waits for that.
     pub(in crate::amf) fn note_leaving(&mut self, ue: Key, (connection, gnb): (Key, GnbHandle)) {
-        if self.awaits_smf(ue)
+        if self.is_leaving(ue)
             && let Some(global_id) = self.shared.gnbs.gnb_name(gnb)
         {
             self.setups.leaving.entry(global_id.into()).or_default().insert((ue, connection));
@@ -262,7 +263,7 @@ impl Amf {
             .map(|(global_id, _)| Arc::clone(global_id))
             .collect();
         let is_restored = self.setups.restored.contains(&ue);
-        if (ids.is_empty() && !is_restored) || self.awaits_smf(ue) {
+        if (ids.is_empty() && !is_restored) || self.is_leaving(ue) {
             return;
         }
         for global_id in ids {
@@ -303,10 +304,13 @@ impl Amf {
         pending.iter().for_each(|global_id| self.answer_setup(global_id, out));
     }
 
-    /// Whether a request of the UE to an SMF is pending: also that of a handover, whose source gNB the SMF leaves.
-    fn awaits_smf(&self, ue: Key) -> bool {
+    /// Whether UPFs may still send packets for the UE to a gNB that has released it: a request to an SMF is pending, also that of a handover, or
+    /// the UE has not arrived at its target gNB.
+    fn is_leaving(&self, ue: Key) -> bool {
         self.ues.view(ue).is_some_and(|ue| {
-            ue.mobility.awaits_nf() || ue.sessions.iter().any(|session| !session.calls.is_empty())
+            let is_under_way = ue.connection.is_none() && n2_handover::outlives_source(&ue);
+            let awaits_smf = || ue.sessions.iter().any(|session| !session.calls.is_empty());
+            is_under_way || ue.mobility.awaits_nf() || awaits_smf()
         })
     }
 

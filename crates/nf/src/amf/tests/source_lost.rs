@@ -41,6 +41,19 @@ fn the_ue_arrives_at_the_target_gnb() {
     assert_eq!((world.amf.audit().connections, world.amf.audit().connected), (0, 0));
 }
 
+/// Until the SMFs have switched the paths: UPFs would send packets to its former TEIDs (TS 38.413 8.7.1).
+#[test]
+fn the_source_gnb_is_set_up_again_when_the_ue_has_left_it() {
+    let (mut world, _, id) = left_alone();
+    world.set_up.clear();
+    world.set_up_gnb(GNB, World::gnb_info(GNB), false);
+    assert_eq!(world.set_up, []);
+    notify(&mut world, id);
+    assert_eq!(world.set_up, []);
+    answer(&mut world, None);
+    assert_eq!(world.set_up.iter().map(|(gnb, _)| *gnb).collect::<Vec<_>>(), [GNB]);
+}
+
 fn assert_idle(world: &mut World, id: AmfUeNgapId) {
     let command: UeContextReleaseCommand = take_message!(world, OTHER_GNB, UeContextReleaseCommand);
     assert_eq!(command.ids, pith_ngap::UeNgapIds::Pair(id, AT_TARGET));
