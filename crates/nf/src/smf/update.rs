@@ -6,7 +6,7 @@ use super::env::Env;
 use super::n1::UNASSIGNED_PTI;
 use super::procedure::{
     AwaitingResourceSetup, Established, State, flow_mobility, handover, ladn, modification,
-    modification_request, path_switch, refused_transfer, release, user_plane,
+    modification_request, path_switch, refused_setup, refused_transfer, release, user_plane,
 };
 use super::{n1, n2};
 use crate::kit::{Caller, Level, Outbox, Owner, PendingReply};
@@ -318,6 +318,9 @@ fn on_n2_information(
 ) -> State {
     match kind {
         N2SmInfoType::PduResSetupRsp => match SetupResponseTransfer::decode(info) {
+            Ok(transfer) if !refused_setup::has_default_flow(&transfer) => {
+                return refused_setup::on_unusable(state, session, env, reply);
+            }
             Ok(transfer) => {
                 modification::on_setup(session, env, &transfer);
                 return change_user_plane(state, session, env, reply, Some(&transfer));
@@ -325,8 +328,7 @@ fn on_n2_information(
             Err(error) => return on_wrong_setup(state, session, env, reply, error),
         },
         N2SmInfoType::PduResSetupFail => {
-            acknowledge(reply, env.out);
-            return on_delivery_failure(state, session, env);
+            return refused_setup::on_failure(state, session, env, reply, info);
         }
         N2SmInfoType::PduResNtyRel => return change_user_plane(state, session, env, reply, None),
         N2SmInfoType::PathSwitchReq => return path_switch::on_request(state, session, env, reply, info),

@@ -473,6 +473,12 @@ impl SessionFlows {
         failed
     }
 
+    /// Whether it is a flow of the session, before or after the change in progress.
+    pub(super) fn knows(&self, qfi: u8) -> bool {
+        let mut rules = self.current.rules().chain(self.former.iter().flat_map(Flows::rules));
+        qfi == DEFAULT_QFI || rules.any(|rule| rule.qfi == qfi)
+    }
+
     /// Whether the gNB has refused a flow.
     pub(super) const fn is_refused(&self, qfi: u8) -> bool {
         self.refused & 1 << (qfi & 63) != 0

@@ -114,8 +114,10 @@ fn prepared(
     let refused = flows.filter(|qfi| !admits(&transfer, *qfi));
     session.flows.refused_by_target = refused.fold(0, |bits, qfi| bits | 1 << (qfi & 63));
     session.log(env, Level::Debug, || "handover prepared".to_owned());
-    let forwarded = transfer.flows.iter().filter(|(_, is_forwarded)| *is_forwarded).map(|(qfi, _)| *qfi);
-    let flows: Vec<u8> = forwarded.collect();
+    let named: Vec<u8> = admitted(&transfer).map(|(qfi, _)| *qfi).collect();
+    modification::ignore_unknown(session, env, &named);
+    let is_forwarded = |flow: &&(u8, bool)| flow.1 && session.flows.knows(flow.0);
+    let flows: Vec<u8> = transfer.flows.iter().filter(is_forwarded).map(|(qfi, _)| *qfi).collect();
     match transfer.forwarding {
         Some(target) if !session.forwards_directly && !flows.is_empty() => {
             forwarding::begin(user_plane, session, env, Some(reply), Forwarded { target, flows })
@@ -140,10 +142,13 @@ pub(super) fn command(
     answer(HoState::Prepared, Some((N2SmInfoType::HandoverCmd, command.encode())), reply, env);
 }
 
-/// Whether the target gNB, or a secondary one, takes a flow.
+/// The flows that the target gNB, or a secondary one, takes, and whether it accepts forwarded packets of them.
+fn admitted(transfer: &HandoverRequestAcknowledgeTransfer) -> impl Iterator<Item = &(u8, bool)> {
+    transfer.flows.iter().chain(transfer.additional.iter().flat_map(|it| &it.flows))
+}
+
 fn admits(transfer: &HandoverRequestAcknowledgeTransfer, qfi: u8) -> bool {
-    let additional = transfer.additional.iter().flat_map(|it| &it.flows);
-    transfer.flows.iter().chain(additional).any(|(admitted, _)| *admitted == qfi)
+    admitted(transfer).any(|(admitted, _)| *admitted == qfi)
 }
 
 fn answer(state: HoState, n2: Option<(N2SmInfoType, Vec<u8>)>, reply: PendingReply, env: &mut Env<'_>) {

@@ -102,7 +102,8 @@ pub(super) fn deactivate(established: Established, session: &mut SmContext, env:
 }
 
 impl AwaitingBuffering {
-    fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    /// Requests the UPF to buffer, of a user plane without gNB.
+    pub(super) fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
         let n3_session = user_plane.n3_session();
         let message = n4::deactivation_of(session);
         session.tunnels = Tunnels::default();

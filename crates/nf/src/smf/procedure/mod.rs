@@ -15,6 +15,7 @@ pub(super) mod modification;
 pub(super) mod modification_request;
 pub(super) mod path;
 pub(super) mod path_switch;
+pub(super) mod refused_setup;
 pub(super) mod refused_transfer;
 pub(super) mod release;
 pub(super) mod restoration;

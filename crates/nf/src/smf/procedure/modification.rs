@@ -26,7 +26,9 @@ use crate::smf::timers::SessionTimer;
 use crate::smf::{consumer, n1, n2, n4};
 use bytes::Bytes;
 use pith_nas::GsmCause;
-use pith_ngap::transfer::{ModifyResponseTransfer, NotifyTransfer, SetupResponseTransfer, Tunnel};
+use pith_ngap::transfer::{
+    FlowTunnel, ModifyResponseTransfer, NotifyTransfer, SetupResponseTransfer, Tunnel,
+};
 use pith_pfcp::Message;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::npcf_smpolicycontrol::{
@@ -297,11 +299,12 @@ pub(in crate::smf) fn fail_rules(session: &SmContext, env: &mut Env<'_>, rules: 
     consumer::report_rules(session, env, vec![report]);
 }
 
-/// The gNB has set up a session with these flows. Rules of flows that it has refused are removed (TS 23.502 4.3.3.2 step 8a). The gNB may
-/// have got its request before a change in progress: it gets the change with the next transmission of the command.
+/// The gNB has set up a session with these flows. Rules of flows that it has refused, or does not name, are removed (TS 23.502 4.3.3.2 step
+/// 8a). The gNB may have got its request before a change in progress: it gets the change with the next transmission of the command.
 pub(in crate::smf) fn on_setup(session: &mut SmContext, env: &mut Env<'_>, transfer: &SetupResponseTransfer) {
-    let additional = |qfi: &u8| transfer.additional.iter().any(|it| it.flows.contains(qfi));
-    let has = |qfi: &u8| transfer.flows.contains(qfi) || additional(qfi);
+    let accepted = accepted(&transfer.flows, &transfer.additional);
+    ignore_unknown(session, env, &accepted);
+    let has = |qfi: &u8| accepted.contains(qfi);
     let has_refused = |qfi: u8| transfer.failed.iter().any(|(failed, _)| *failed == qfi);
     let added = session.flows.added();
     session.flows.is_at_gnb = added.iter().all(|qfi| has(qfi) || has_refused(*qfi));
@@ -309,15 +312,38 @@ pub(in crate::smf) fn on_setup(session: &mut SmContext, env: &mut Env<'_>, trans
     fail_rules(session, env, failed, "the gNB has no resources for their flows");
 }
 
-/// The gNB has modified the session. Refused are the flows that it names; it need not list those that it had before. Downlink packets use the
-/// new flows from now on (step 8a): [`resume`], after the change of tunnels if the gNB names other ones.
+/// The flows that a gNB, or a secondary one, accepts.
+pub(super) fn accepted(flows: &[u8], additional: &[FlowTunnel]) -> Vec<u8> {
+    flows.iter().chain(additional.iter().flat_map(|it| &it.flows)).copied().collect()
+}
+
+/// Flows that the session does not have are ignored.
+pub(super) fn ignore_unknown(session: &SmContext, env: &mut Env<'_>, named: &[u8]) {
+    let unknown: Vec<u8> = named.iter().copied().filter(|qfi| !session.flows.knows(*qfi)).collect();
+    if !unknown.is_empty() {
+        session.log(env, Level::Warn, || {
+            format!("the gNB accepts QoS flows that the session does not have: {unknown:?}")
+        });
+    }
+}
+
+/// The gNB has modified the session. Refused are the flows that it names as failed, and those of the change that it does not name (TS 38.413
+/// 8.2.3.2, 9.3.4.4); it need not list flows that it had before. An answer without flows is that to a request for another uplink endpoint.
+/// Downlink packets use the new flows from now on (step 8a): [`resume`], after the change of tunnels if the gNB names other ones.
 pub(in crate::smf) fn on_gnb_modified(
     session: &mut SmContext,
     env: &mut Env<'_>,
     transfer: &ModifyResponseTransfer,
 ) {
+    let accepted = accepted(&transfer.flows, &transfer.additional);
+    ignore_unknown(session, env, &accepted);
+    let names_flows = !(accepted.is_empty() && transfer.failed.is_empty());
+    let is_asked = session.modification.is_some() && !session.flows.is_at_gnb;
+    let asked = if names_flows && is_asked { session.flows.added() } else { Vec::new() };
     session.flows.is_at_gnb = true;
-    let failed = session.flows.refuse(|qfi| transfer.failed.iter().any(|(failed, _)| *failed == qfi));
+    let has_refused = |qfi: u8| transfer.failed.iter().any(|(failed, _)| *failed == qfi);
+    let is_missing = |qfi: u8| asked.contains(&qfi) && !accepted.contains(&qfi);
+    let failed = session.flows.refuse(|qfi| has_refused(qfi) || is_missing(qfi));
     fail_rules(session, env, failed, "the gNB has no resources for their flows");
 }
 

@@ -55,12 +55,14 @@ pub(in crate::smf) fn on_request(
 ) -> State {
     let kind = N2SmInfoType::PathSwitchReq;
     let target = match PathSwitchRequestTransfer::decode(info) {
-        Ok(transfer) if transfer.flows.contains(&DEFAULT_QFI) => {
-            let additional = transfer.additional.iter().flat_map(|it| &it.flows).copied();
-            let flows: Vec<u8> = additional.chain(transfer.flows).collect();
-            Ok((Target { primary: transfer.downlink, additional: transfer.additional }, flows))
+        Ok(transfer) => {
+            let flows = modification::accepted(&transfer.flows, &transfer.additional);
+            let target = Target { primary: transfer.downlink, additional: transfer.additional };
+            let accepts_default = flows.contains(&DEFAULT_QFI);
+            accepts_default
+                .then_some((target, flows))
+                .ok_or_else(|| "the target gNB did not accept the default QoS flow".to_owned())
         }
-        Ok(_) => Err("the target gNB did not accept the default QoS flow".to_owned()),
         Err(error) => Err(error.to_string()),
     };
     match (state, target) {
@@ -71,6 +73,7 @@ pub(in crate::smf) fn on_request(
             Ok((target, flows)),
         ) => {
             // Flows that the target gNB does not accept are removed (TS 23.502 4.9.1.2.2).
+            modification::ignore_unknown(session, env, &flows);
             let failed = session.flows.note_at_gnb(|qfi| flows.contains(&qfi));
             modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");
             begin(user_plane, session, env, reply, (target, Handover::Xn))

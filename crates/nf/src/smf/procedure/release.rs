@@ -6,6 +6,7 @@
 //!  UE outside of the LADN               the same, with #46; an idle UE is not paged: AMF notified, Over
 //!  restart, address in no pool          the same, with #39 'reactivation requested'
 //!  UPF lost, or refuses the session     the same, if the gNB has the session's resources
+//!  gNB without the default QoS flow     the same, with #26 'insufficient resources'
 //!        AwaitingReleaseComplete        <─ UE     T3592, up to 4 retransmissions of the command
 //!        Over                           policy association and UDM registration deleted, AMF notified
 //!  AMF ─> ReleaseSmContext              everything is released at once
@@ -114,6 +115,11 @@ pub(in crate::smf) fn end_unserved(
         return command_with(held, true, session, env, GsmCause::ReactivationRequested);
     }
     end_and_notify_amf(held, session, env)
+}
+
+/// Ends a session whose resources at the gNB can't be used: gNB and UE get commands (TS 24.501 6.3.3.2, #26).
+pub(super) fn end_without_resources(held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    command_with(held, true, session, env, GsmCause::InsufficientResources)
 }
 
 /// The network initiates the release.

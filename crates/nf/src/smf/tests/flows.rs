@@ -436,6 +436,29 @@ fn a_flow_that_the_gnb_refuses_is_removed_and_reported_to_the_pcf() {
     assert!(is_settled(&world) && qfis(&world).is_empty());
 }
 
+/// TS 38.413 8.2.3.2: the answer names each flow that was to be added, as modified or as failed.
+#[test]
+fn a_flow_that_the_gnb_does_not_name_counts_as_refused() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    gnb_modifies(&mut world, &[DEFAULT_QFI, 55], &[]);
+    assert_eq!(reported(&world)[0].rule_reports[0].failure_code, Some(FailureCode::ResAlloFail));
+    complete(&mut world);
+    assert!(n2(&world).unwrap().to_release.is_empty(), "the gNB does not have it");
+    complete(&mut world);
+    assert!(is_settled(&world) && qfis(&world).is_empty());
+}
+
+/// An answer to a request for another uplink endpoint names no flows: it says nothing of a change of flows.
+#[test]
+fn an_answer_without_flows_refuses_none() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    gnb_modifies(&mut world, &[], &[]);
+    assert!(reported(&world).is_empty());
+    assert_eq!(qfis(&world), [2]);
+}
+
 #[test]
 fn a_change_that_the_gnb_refuses_ends_before_the_ue_gets_it() {
     let mut world = listening();

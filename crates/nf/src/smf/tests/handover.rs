@@ -64,11 +64,20 @@ pub(super) fn prepared_with(world: &mut World, flows: &[u8]) {
     prepared_at(world, flows, FORWARDING);
 }
 
+/// The target gNB admits flows, and accepts forwarded packets of some.
+pub(super) fn prepared_flows(world: &mut World, flows: &[(u8, bool)]) {
+    acknowledged(world, flows.to_vec(), FORWARDING);
+}
+
 fn prepared_at(world: &mut World, flows: &[u8], forwarding: Tunnel) {
+    acknowledged(world, flows.iter().map(|qfi| (*qfi, true)).collect(), forwarding);
+}
+
+fn acknowledged(world: &mut World, flows: Vec<(u8, bool)>, forwarding: Tunnel) {
     let transfer = HandoverRequestAcknowledgeTransfer {
         downlink: TARGET,
         forwarding: Some(forwarding),
-        flows: flows.iter().map(|qfi| (*qfi, true)).collect(),
+        flows,
         additional: Vec::new(),
         failed: Vec::new(),
     };

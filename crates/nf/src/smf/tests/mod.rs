@@ -18,6 +18,7 @@ mod panic;
 mod policy;
 mod protocol_errors;
 mod reflective;
+mod refused_setup;
 mod refused_transfer;
 mod residency;
 mod retention;
