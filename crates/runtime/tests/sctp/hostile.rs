@@ -7,7 +7,7 @@ use pith_runtime::sctp::{
 };
 
 use crate::node::Node;
-use crate::packet::{ABORT, INIT, INIT_ACK, Stranger, init_body, packet};
+use crate::packet::{ABORT, COOKIE_ACK, ERROR, INIT, INIT_ACK, Stranger, init_body, packet};
 use crate::peer::{ECHO, Peer};
 use crate::{exclusively, in_each_mode, port, server, udp};
 
@@ -64,6 +64,111 @@ fn a_packet_without_association_is_answered_by_an_abort() {
     let heartbeat = [0, 1, 0, 8, 1, 2, 3, 4];
     ours.send(&packet(ours.ports, 5555, 4, &heartbeat));
     assert_eq!(ours.receive().map(|(kind, _)| kind), Some(ABORT));
+}
+
+/// RFC 9260 8.4, rule 7: the peer may have got an ABORT since it sent its COOKIE ECHO.
+#[test]
+fn an_answer_to_no_cookie_echo_is_discarded() {
+    let _guard = exclusively();
+    let _peer = Peer::start(udp(), &[server()]);
+    let ours = stranger((1234, port()));
+    ours.send(&packet(ours.ports, 5555, COOKIE_ACK, &[]));
+    let stale_cookie = [0, 3, 0, 8, 0, 0, 0, 1];
+    ours.send(&packet(ours.ports, 5555, ERROR, &stale_cookie));
+    assert_eq!(ours.receive(), None);
+    let unrecognized_chunk = [0, 6, 0, 8, 0xfe, 0, 0, 4];
+    ours.send(&packet(ours.ports, 5555, ERROR, &unrecognized_chunk));
+    assert_eq!(ours.receive().map(|(kind, _)| kind), Some(ABORT));
+    let tag = ours.establish(77);
+    ours.send(&packet(ours.ports, tag, COOKIE_ACK, &[]));
+    ours.send(&packet(ours.ports, tag, ERROR, &stale_cookie));
+    assert!(ours.is_alive(tag), "an association that is up ignores them");
+}
+
+/// RFC 6951 5.4: UDP ports do not identify an association. A NAT may change the peer's.
+#[test]
+fn an_association_follows_its_peer_to_another_udp_port() {
+    let _guard = exclusively();
+    let mut node = Node::new(udp(), SctpConfig::default());
+    node.transport.listen(server()).unwrap();
+    let theirs = std::thread::spawn(|| {
+        let first = stranger((1234, port()));
+        let tag = first.establish(77);
+        let neighbour = first.at("127.0.0.1").shared((1235, port()));
+        // Two associations from one UDP port.
+        let shared = first.shared((1236, port()));
+        let shared_tag = shared.establish(79);
+        assert!(!neighbour.is_alive(tag), "another SCTP port");
+        let second = first.at("127.0.0.1");
+        assert!(!second.is_alive(!tag), "a wrong tag");
+        assert!(first.is_alive(tag), "it has not moved");
+        assert!(second.is_alive(tag));
+        assert!(shared.is_alive(shared_tag), "the other association has not moved");
+        (second, shared)
+    });
+    let id = next_up(&mut node);
+    let other = next_up(&mut node);
+    while !theirs.is_finished() {
+        node.run_for(Duration::from_millis(10));
+    }
+    let (second, shared) = theirs.join().unwrap();
+    assert_eq!(node.events, []);
+    for (id, to, text) in [(id, second, b"moved"), (other, shared, b"stays")] {
+        node.transport.send(id, 0, ECHO, text).unwrap();
+        node.transport.flush();
+        let received = std::iter::from_fn(|| to.receive());
+        assert!(received.into_iter().any(|(_, it)| it.windows(5).any(|w| w == text)), "{text:?}");
+    }
+    let former = node.transport.former_peer(id).unwrap();
+    assert_eq!(former.tag, 77);
+}
+
+/// RFC 9260 5.2.4: only a peer that gets packets at the other UDP port restarts the association from there.
+#[test]
+fn a_peer_restarts_from_another_udp_port_if_its_cookie_was_sent_there() {
+    let _guard = exclusively();
+    let mut node = Node::new(udp(), SctpConfig::default());
+    node.transport.listen(server()).unwrap();
+    let theirs = std::thread::spawn(|| {
+        let first = stranger((1234, port()));
+        let tag = first.establish(77);
+        // A cookie that was sent to another address, from an address that is not the sender's.
+        let (_, cookie) = first.at("127.0.0.2").cookie_echo(78);
+        let forged = first.at("127.0.0.1");
+        forged.send(&cookie);
+        assert_eq!(forged.receive(), None);
+        assert!(first.is_alive(tag));
+        let second = first.at("127.0.0.1");
+        let tag = second.establish(88);
+        assert!(second.is_alive(tag));
+    });
+    let old = next_up(&mut node);
+    assert_eq!(node.down(old), DownReason::Restarted);
+    let new = next_up(&mut node);
+    while !theirs.is_finished() {
+        node.run_for(Duration::from_millis(10));
+    }
+    theirs.join().unwrap();
+    assert_eq!(node.events, []);
+    assert_eq!(node.transport.former_peer(new).unwrap().tag, 88);
+}
+
+/// The tag is that of the association since its restart.
+#[test]
+fn a_restarted_association_has_the_peers_new_tag() {
+    let _guard = exclusively();
+    let mut node = Node::new(udp(), SctpConfig::default());
+    node.transport.listen(server()).unwrap();
+    let theirs = std::thread::spawn(|| {
+        let ours = stranger((1234, port()));
+        ours.establish(77);
+        ours.establish(88);
+    });
+    let old = next_up(&mut node);
+    assert_eq!(node.down(old), DownReason::Restarted);
+    let new = next_up(&mut node);
+    theirs.join().unwrap();
+    assert_eq!(node.transport.former_peer(new).unwrap().tag, 88);
 }
 
 #[test]

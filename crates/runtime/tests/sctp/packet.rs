@@ -5,7 +5,10 @@ use std::time::Duration;
 
 pub const INIT: u8 = 1;
 pub const INIT_ACK: u8 = 2;
+pub const HEARTBEAT: u8 = 4;
+pub const HEARTBEAT_ACK: u8 = 5;
 pub const ABORT: u8 = 6;
+pub const ERROR: u8 = 9;
 pub const COOKIE_ECHO: u8 = 10;
 pub const COOKIE_ACK: u8 = 11;
 
@@ -58,15 +61,41 @@ impl Stranger {
         Some((buffer[12], buffer[..length].to_vec()))
     }
 
-    /// Performs the handshake from INIT to COOKIE ACK.
-    pub fn establish(&self, tag: u32) {
+    /// Performs the handshake from INIT to COOKIE ACK; returns the server's tag.
+    pub fn establish(&self, tag: u32) -> u32 {
+        let (their_tag, echo) = self.cookie_echo(tag);
+        self.send(&echo);
+        let (kind, _) = self.receive().expect("a COOKIE ACK");
+        assert_eq!(kind, COOKIE_ACK);
+        their_tag
+    }
+
+    /// Sends an INIT; returns the server's tag and the packet with its cookie.
+    pub fn cookie_echo(&self, tag: u32) -> (u32, Vec<u8>) {
         self.send(&packet(self.ports, 0, INIT, &init_body(tag)));
         let (kind, ack) = self.receive().expect("an INIT ACK");
         assert_eq!(kind, INIT_ACK);
         let their_tag = u32::from_be_bytes(ack[16..20].try_into().unwrap());
-        self.send(&packet(self.ports, their_tag, COOKIE_ECHO, cookie(&ack)));
-        let (kind, _) = self.receive().expect("a COOKIE ACK");
-        assert_eq!(kind, COOKIE_ACK);
+        (their_tag, packet(self.ports, their_tag, COOKIE_ECHO, cookie(&ack)))
+    }
+
+    /// The same peer behind another UDP port, or another address.
+    pub fn at(&self, local: &str) -> Self {
+        let socket = UdpSocket::bind((local, 0)).unwrap();
+        socket.connect(self.socket.peer_addr().unwrap()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        Self { socket, ports: self.ports }
+    }
+
+    /// Another SCTP port of this peer, at the same UDP port.
+    pub fn shared(&self, ports: (u16, u16)) -> Self {
+        Self { socket: self.socket.try_clone().unwrap(), ports }
+    }
+
+    /// Whether the server answers a HEARTBEAT with this tag.
+    pub fn is_alive(&self, tag: u32) -> bool {
+        self.send(&packet(self.ports, tag, HEARTBEAT, &[0, 1, 0, 8, 1, 2, 3, 4]));
+        std::iter::from_fn(|| self.receive()).any(|(kind, _)| kind == HEARTBEAT_ACK)
     }
 }
 

@@ -1,17 +1,18 @@
 //! The endpoint: usrsctp's associations, and the filtering of received packets.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use super::link::Packet;
-use super::packet::{self, FirstChunk, Header};
+use super::packet::{self, FirstChunk, Header, Ports};
 use super::path::{PathAddress, PathId, Paths};
 use super::ports::{ClientPort, ClientPorts};
 use super::socket::Socket;
 use super::stack::{Stack, Wake};
 use crate::sctp::association::Association;
 use crate::sctp::table::{Associations, Holds, Reader, Served};
-use crate::sctp::{AssociationId, FormerPeer, SctpConfig, SctpError, SctpEvent, SendError};
+use crate::sctp::{AssociationId, DownReason, FormerPeer, SctpConfig, SctpError, SctpEvent, SendError};
 
 /// Associations that may be pending for accept; they are accepted after each batch of packets.
 const BACKLOG: i32 = 1024;
@@ -39,6 +40,8 @@ pub struct IngressCounters {
     pub bad_checksum: u64,
     /// From a new address while the table of paths is full.
     pub no_room: u64,
+    /// Discarded: with a wrong tag from another UDP port of a peer, or an answer to no COOKIE ECHO.
+    pub stray: u64,
 }
 
 /// usrsctp with its sockets, paths and ports.
@@ -46,6 +49,7 @@ pub(super) struct Endpoint {
     pub config: SctpConfig,
     // Sockets are declared before the stack, so that they are closed before the stack is released.
     associations: Associations<Member>,
+    located: HashMap<Ends, Located>,
     listeners: Vec<(u16, Socket)>,
     listening: Vec<SocketAddr>,
     pub stack: Stack,
@@ -67,9 +71,36 @@ struct Member {
 enum Side {
     /// This side, from a local port that reserves the path.
     Client,
-    /// The peer, on this path. Its verification tag, if the answer to its COOKIE ECHO was seen.
-    Server(PathId, Option<u32>),
+    /// The peer, on this path.
+    Server(PathId),
 }
+
+/// Identifies an association: its addresses and SCTP ports. UDP ports are no part of it (RFC 6951 clause 5.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Ends {
+    local: IpAddr,
+    remote: IpAddr,
+    ports: Ports,
+}
+
+impl Ends {
+    const fn new(local: SocketAddr, peer: SocketAddr) -> Self {
+        let ports = Ports { local: local.port(), remote: peer.port() };
+        Self { local: local.ip(), remote: peer.ip(), ports }
+    }
+}
+
+/// An association, as received packets find it.
+struct Located {
+    slot: u32,
+    path: PathId,
+    /// INIT ACKs that were sent to other addresses of the peer, with the own tag in them. A COOKIE ECHO with that tag restarts the association:
+    /// the peer receives packets there (RFC 9260 clause 5.2.4).
+    offers: Vec<(PathId, u32)>,
+}
+
+/// INIT ACKs of which a COOKIE ECHO is accepted: the peer may repeat its INIT.
+const MAX_OFFERS: usize = 4;
 
 impl Holds for Member {
     type Socket = Socket;
@@ -92,6 +123,7 @@ impl Endpoint {
             reader: Reader::new(config.max_message),
             config,
             associations: Associations::new(),
+            located: HashMap::new(),
             listeners: Vec::new(),
             listening: Vec::new(),
             stack: Stack::acquire()?,
@@ -144,7 +176,13 @@ impl Endpoint {
             socket.connect(path, remote.port())?;
             Ok(Member { association: Association::connecting(socket, local, remote), side: Side::Client })
         });
-        opened.map_err(SctpError::io(format!("connecting to {remote}")))
+        let id = opened.map_err(SctpError::io(format!("connecting to {remote}")))?;
+        self.locate(Ends::new(local, remote), id, path);
+        Ok(id)
+    }
+
+    fn locate(&mut self, ends: Ends, id: AssociationId, path: PathId) {
+        self.located.insert(ends, Located { slot: id.slot(), path, offers: Vec::new() });
     }
 
     pub fn check_room(&self) -> Result<(), SctpError> {
@@ -194,12 +232,14 @@ impl Endpoint {
 
     /// Removes an association. If it is up, closing its socket sends an ABORT.
     pub fn remove(&mut self, id: AssociationId, now: Instant) {
-        match self.associations.remove(id) {
-            Some(Member { association, side: Side::Client }) => {
-                self.ports.release(association.local.port(), now)
-            }
-            Some(Member { side: Side::Server(path, _), .. }) => self.paths.release(path, now),
-            None => {}
+        let Some(Member { association, side }) = self.associations.remove(id) else { return };
+        let ends = Ends::new(association.local, association.peer());
+        if self.located.get(&ends).is_some_and(|located| located.slot == id.slot()) {
+            self.located.remove(&ends);
+        }
+        match side {
+            Side::Client => self.ports.release(association.local.port(), now),
+            Side::Server(path) => self.paths.release(path, now),
         }
     }
 
@@ -209,12 +249,12 @@ impl Endpoint {
 
     /// An accepted association, as another process can abort it.
     pub fn former_peer(&mut self, id: AssociationId) -> Option<FormerPeer> {
-        let Member { association, side: Side::Server(path, tag) } = self.associations.find(id)? else {
+        let Member { association, side: Side::Server(path) } = self.associations.find(id)? else {
             return None;
         };
-        let remote = self.paths.find(*path)?.address.remote;
-        let peer = association.peer();
-        Some(FormerPeer { local: association.local, peer, udp_port: remote.port(), tag: (*tag)? })
+        let (local, peer) = (association.local, association.peer());
+        let udp_port = self.paths.address_of(*path, Ends::new(local, peer).ports)?.remote.port();
+        Some(FormerPeer { local, peer, udp_port, tag: association.socket.tags()?.peer })
     }
 
     // ---- packets ----
@@ -227,7 +267,8 @@ impl Endpoint {
             return;
         };
         let address = PathAddress { link, local: packet.local, remote: packet.remote };
-        if !self.is_ours(&address, header) {
+        let ends = Ends { local: address.local, remote: address.remote.ip(), ports: header.ports() };
+        if !self.is_ours(&address, ends) {
             self.counters.foreign += 1;
             return;
         }
@@ -235,15 +276,70 @@ impl Endpoint {
             self.counters.bad_checksum += 1;
             return;
         }
-        let Some(path) = self.paths.intern(address, now) else {
+        if !self.is_accepted(&address, ends, header, packet.payload) {
+            self.counters.stray += 1;
+            return;
+        }
+        let Some(path) = self.path_of(address, ends, now) else {
             self.counters.no_room += 1;
             return;
         };
         self.counters.accepted += 1;
         self.clock.active = now;
         match header.first_chunk {
-            FirstChunk::CookieEcho => self.input_cookie(path, packet.payload, events),
-            _ => self.stack.input(path, packet.payload),
+            FirstChunk::CookieEcho => self.input_cookie(path, packet.payload, now, events),
+            FirstChunk::Init => self.input_init(path, ends, packet.payload),
+            FirstChunk::Other => self.stack.input(path, packet.payload),
+        }
+    }
+
+    /// Whether usrsctp gets a packet. One from another UDP port of an association's peer belongs to the association if it has the right tag: the
+    /// peer is there from now on (RFC 6951 clause 5.4). Without the tag it may only begin a restart.
+    fn is_accepted(&mut self, address: &PathAddress, ends: Ends, header: Header, packet: &[u8]) -> bool {
+        let Some(Located { slot, path, offers }) = self.located.get(&ends) else {
+            return !packet::is_stray_cookie_answer(packet);
+        };
+        let (slot, path) = (*slot, *path);
+        if self.paths.address_of(path, ends.ports) == Some(*address) {
+            return true;
+        }
+        let is_offered = |other| offers.contains(&(other, header.tag));
+        let restarts = match header.first_chunk {
+            FirstChunk::Init => self.listens(address.local, ends.ports.local),
+            FirstChunk::CookieEcho => self.paths.id_of(address).is_some_and(is_offered),
+            FirstChunk::Other => false,
+        };
+        let has_tag = !restarts && self.has_tag(slot, header);
+        if has_tag {
+            self.paths.relocate(path, ends.ports, *address);
+        }
+        restarts || has_tag
+    }
+
+    /// Whether a packet has the tag of an association: the own one, or the peer's if it is reflected (RFC 9260 clauses 8.5, 8.5.1).
+    fn has_tag(&mut self, slot: u32, header: Header) -> bool {
+        let id = self.associations.id_of_slot(slot);
+        let tags = id.and_then(|id| self.find(id)?.socket.tags());
+        let expected = tags.map_or(0, |tags| if header.is_reflected { tags.peer } else { tags.local });
+        expected != 0 && header.tag == expected
+    }
+
+    /// The path on which usrsctp knows the association of a packet, or that of its address; `None` if there is no room for one.
+    fn path_of(&mut self, address: PathAddress, ends: Ends, now: Instant) -> Option<PathId> {
+        let of_association = self.located.get(&ends).map(|located| located.path);
+        let known = of_association.filter(|path| self.paths.address_of(*path, ends.ports) == Some(address));
+        known.or_else(|| self.paths.intern(address, now))
+    }
+
+    /// Notes the answer to an INIT from another address of an association's peer.
+    fn input_init(&mut self, path: PathId, ends: Ends, packet: &[u8]) {
+        self.stack.input(path, packet);
+        let Some(located) = self.located.get_mut(&ends).filter(|located| located.path != path) else {
+            return;
+        };
+        if let Some(tag) = self.stack.offered_tag(path, ends.ports) {
+            located.offers.truncate(MAX_OFFERS - 1);
+            located.offers.insert(0, (path, tag));
         }
     }
 
@@ -256,33 +352,37 @@ impl Endpoint {
             .map(|(_, ip)| ip)
     }
 
-    fn is_ours(&self, address: &PathAddress, header: Header) -> bool {
-        let port = header.destination_port;
-        let listens = |l: &SocketAddr| l.port() == port && covers(l.ip(), address.local);
+    fn is_ours(&self, address: &PathAddress, ends: Ends) -> bool {
+        let Ports { local, remote } = ends.ports;
         let client = || {
-            let used = ClientPort { path: self.paths.id_of(address)?, remote_port: header.source_port };
-            (self.ports.user(port)? == used).then_some(())
+            let used = ClientPort { path: self.paths.id_of(address)?, remote_port: remote };
+            (self.ports.user(local)? == used).then_some(())
         };
-        self.listening.iter().any(listens) || client().is_some()
+        self.located.contains_key(&ends) || self.listens(address.local, local) || client().is_some()
+    }
+
+    fn listens(&self, local: IpAddr, port: u16) -> bool {
+        self.listening.iter().any(|l| l.port() == port && covers(l.ip(), local))
     }
 
     /// A COOKIE ECHO can create an association, which needs a registered path. The path remains registered
     /// only if an association was created.
-    fn input_cookie(&mut self, path: PathId, packet: &[u8], events: &mut Vec<SctpEvent>) {
+    fn input_cookie(&mut self, path: PathId, packet: &[u8], now: Instant, events: &mut Vec<SctpEvent>) {
         self.register(path);
         self.stack.input(path, packet);
-        self.accept_all(events);
+        self.accept_all(now, events);
         if self.paths.unmark_unused(path) {
             self.stack.deregister(path);
         }
     }
 
-    fn accept_all(&mut self, events: &mut Vec<SctpEvent>) {
+    fn accept_all(&mut self, now: Instant, events: &mut Vec<SctpEvent>) {
         for index in 0..self.listeners.len() {
             while let Some((port, (socket, path, remote_port))) =
                 self.listeners.get(index).and_then(|(port, socket)| Some((*port, socket.accept()?)))
             {
-                self.admit(socket, path, port, remote_port, events);
+                let ports = Ports { local: port, remote: remote_port };
+                self.admit(socket, path, ports, now, events);
             }
         }
     }
@@ -292,29 +392,40 @@ impl Endpoint {
         &mut self,
         socket: Socket,
         path: PathId,
-        port: u16,
-        remote_port: u16,
+        ports: Ports,
+        now: Instant,
         events: &mut Vec<SctpEvent>,
     ) {
         let Some(address) = self.paths.find(path).map(|p| p.address) else { return };
         let Ok(streams) = socket.streams() else { return };
+        let (local, peer) =
+            (SocketAddr::new(address.local, ports.local), SocketAddr::new(address.remote.ip(), ports.remote));
+        let ends = Ends::new(local, peer);
+        self.end_restarted(ends, now, events);
         if self.check_room().is_err() {
             return;
         }
-        let (local, peer) =
-            (SocketAddr::new(address.local, port), SocketAddr::new(address.remote.ip(), remote_port));
-        let tag = self.stack.tag_of_peer(path, port, remote_port);
         let inserted = self.associations.insert_with(|id| {
             socket.wake_as(Wake::Association(id.slot()))?;
-            Ok(Member {
-                association: Association::accepted(socket, local, peer),
-                side: Side::Server(path, tag),
-            })
+            Ok(Member { association: Association::accepted(socket, local, peer), side: Side::Server(path) })
         });
         let Ok(id) = inserted else { return };
+        self.locate(ends, id, path);
         self.paths.hold(path);
         self.stack.wake(id.slot());
         events.extend(self.find(id).map(|a| a.up(id, streams)));
+    }
+
+    /// The peer has restarted an association from another UDP port. To usrsctp that is another association; the former one ends.
+    fn end_restarted(&mut self, ends: Ends, now: Instant, events: &mut Vec<SctpEvent>) {
+        let slot = self.located.get(&ends).map(|located| located.slot);
+        let id = slot.and_then(|slot| self.associations.id_of_slot(slot));
+        // One that usrsctp has ended is still to be read.
+        let is_up = |id: &AssociationId| self.find(*id).is_some_and(|it| it.socket.tags().is_some());
+        if let Some(id) = id.filter(is_up) {
+            events.push(SctpEvent::Down { association: id, reason: DownReason::Restarted });
+            self.remove(id, now);
+        }
     }
 
     // ---- time ----
@@ -365,7 +476,7 @@ impl Endpoint {
         self.stack.take_woken(&mut woken);
         for wake in woken.drain(..) {
             match wake {
-                Wake::Listener(_) => self.accept_all(events),
+                Wake::Listener(_) => self.accept_all(now, events),
                 Wake::Association(slot) => self.serve_slot(slot, now, events),
             }
         }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::Encapsulation;
 use super::link::{BATCH, Link, Packet, ReceiveBatch, SendBatch};
+use super::packet::ports_of_sent;
 use super::path::{PathId, Paths};
 use super::stack::PacketQueue;
 use crate::sctp::SctpError;
@@ -136,7 +137,9 @@ impl Network {
         let mut run: Vec<Packet<'_>> = Vec::with_capacity(BATCH);
         let mut run_link = 0;
         for (path, payload) in packets {
-            let Some(address) = paths.find(path).map(|p| p.address) else { continue };
+            let Some(address) = ports_of_sent(payload).and_then(|ports| paths.address_of(path, ports)) else {
+                continue;
+            };
             if address.link != run_link || run.len() == BATCH {
                 self.send_run(run_link, &run);
                 run.clear();

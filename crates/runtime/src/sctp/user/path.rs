@@ -10,6 +10,8 @@ use std::num::NonZeroUsize;
 use std::ptr::without_provenance_mut;
 use std::time::{Duration, Instant};
 
+use super::packet::Ports;
+
 /// Time for which a path without associations is kept: from INIT to COOKIE ECHO, and for late packets.
 const IDLE_LIFETIME: Duration = Duration::from_secs(5);
 /// Largest number of paths; packets from further addresses are ignored. Limits the cost of spoofed addresses.
@@ -51,6 +53,8 @@ pub(super) struct PathAddress {
 #[derive(Debug)]
 pub(super) struct Path {
     pub address: PathAddress,
+    /// Addresses of associations whose peer has moved to another UDP port.
+    moved: Vec<(Ports, PathAddress)>,
     /// Number of associations and reserved ports on the path.
     users: usize,
     /// Whether the path is registered with usrsctp as an address of this host.
@@ -75,6 +79,24 @@ impl Paths {
         self.by_id.get(&id)
     }
 
+    /// The addresses of an association on a path.
+    pub fn address_of(&self, id: PathId, ports: Ports) -> Option<PathAddress> {
+        let path = self.by_id.get(&id)?;
+        let moved = path.moved.iter().find(|(of, _)| *of == ports);
+        Some(moved.map_or(path.address, |(_, address)| *address))
+    }
+
+    /// The peer of an association on a path is at another address. Only the path's associations use it from now on: packets of others that
+    /// have its address get another path.
+    pub fn relocate(&mut self, id: PathId, ports: Ports, address: PathAddress) {
+        let Some(path) = self.by_id.get_mut(&id) else { return };
+        path.moved.retain(|(of, _)| *of != ports);
+        path.moved.push((ports, address));
+        if self.by_address.get(&path.address) == Some(&id) {
+            self.by_address.remove(&path.address);
+        }
+    }
+
     /// The id of a known address.
     pub fn id_of(&self, address: &PathAddress) -> Option<PathId> {
         self.by_address.get(address).copied()
@@ -96,7 +118,8 @@ impl Paths {
     fn add(&mut self, address: PathAddress, now: Instant) -> Option<PathId> {
         let id = self.next;
         self.next = PathId(id.0.checked_add(1)?);
-        self.by_id.insert(id, Path { address, users: 0, registered: false, last_seen: now });
+        self.by_id
+            .insert(id, Path { address, moved: Vec::new(), users: 0, registered: false, last_seen: now });
         self.by_address.insert(address, id);
         Some(id)
     }
@@ -137,7 +160,9 @@ impl Paths {
         self.by_id.retain(|&id, path| {
             let keep = path.users > 0 || now.duration_since(path.last_seen) < IDLE_LIFETIME;
             if !keep {
-                self.by_address.remove(&path.address);
+                if self.by_address.get(&path.address) == Some(&id) {
+                    self.by_address.remove(&path.address);
+                }
                 if path.registered {
                     registered.push(id);
                 }
@@ -197,6 +222,27 @@ mod tests {
         paths.release(used, later);
         paths.sweep(later + 2 * IDLE_LIFETIME);
         assert_eq!(paths.len(), 0);
+    }
+
+    #[test]
+    fn a_relocated_association_leaves_others_of_its_path_where_they_are() {
+        let now = Instant::now();
+        let mut paths = Paths::new(now);
+        let (moved, other) = (Ports { local: 9, remote: 1 }, Ports { local: 9, remote: 2 });
+        let path = paths.intern(address(1), now).unwrap();
+        paths.hold(path);
+        paths.relocate(path, moved, address(2));
+        assert_eq!(paths.address_of(path, moved), Some(address(2)));
+        assert_eq!(paths.address_of(path, other), Some(address(1)));
+        paths.relocate(path, moved, address(3));
+        assert_eq!(paths.address_of(path, moved), Some(address(3)));
+        let stranger = paths.intern(address(1), now).unwrap();
+        assert_ne!(stranger, path, "usrsctp would take it for the peer of an association on the path");
+        paths.release(path, now);
+        paths.hold(stranger);
+        paths.sweep(now + IDLE_LIFETIME);
+        assert!(paths.find(path).is_none());
+        assert_eq!(paths.intern(address(1), now), Some(stranger));
     }
 
     #[test]

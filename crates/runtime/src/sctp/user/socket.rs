@@ -146,11 +146,27 @@ impl Socket {
         }
     }
 
+    /// The tags of the association; `None` if there is none.
+    pub fn tags(&self) -> Option<Tags> {
+        let values: sys::sctp_get_nonce_values =
+            self.option(libc::IPPROTO_SCTP, sys::SCTP_GET_NONCE_VALUES).ok()?;
+        Some(Tags { local: values.local_tag, peer: values.peers_tag })
+    }
+
     /// Inbound and outbound streams of an established association.
     pub fn streams(&self) -> io::Result<Streams> {
         let status: sys::sctp_status = self.option(libc::IPPROTO_SCTP, sys::SCTP_STATUS)?;
         Ok(Streams { inbound: status.instrms, outbound: status.outstrms })
     }
+}
+
+/// The verification tags of an association (RFC 9260 clause 8.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tags {
+    /// In packets from the peer.
+    pub local: u32,
+    /// In packets to the peer; 0 until its INIT ACK.
+    pub peer: u32,
 }
 
 impl MessageSocket for Socket {

@@ -11,7 +11,7 @@ use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use super::packet;
+use super::packet::{self, Ports};
 use super::path::PathId;
 use super::sys;
 
@@ -197,11 +197,11 @@ impl Stack {
         std::mem::swap(&mut collected().packets, queue);
     }
 
-    /// The peer's tag, if a COOKIE ACK for an association between these ports is pending.
-    pub fn tag_of_peer(&self, path: PathId, local_port: u16, remote_port: u16) -> Option<u32> {
+    /// The own tag in the last pending INIT ACK on a path between these ports.
+    pub fn offered_tag(&self, path: PathId, ports: Ports) -> Option<u32> {
         let collected = collected();
         let on_path = collected.packets.iter().filter(|(packet_path, _)| *packet_path == path);
-        on_path.filter_map(|(_, bytes)| packet::tag_of_cookie_ack(bytes, local_port, remote_port)).last()
+        on_path.filter_map(|(_, bytes)| packet::tag_of_init_ack(bytes, ports)).last()
     }
 
     /// Whether packets are pending.

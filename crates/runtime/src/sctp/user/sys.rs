@@ -26,6 +26,7 @@ pub(super) const SCTP_DELAYED_SACK: c_int = 0x0f;
 pub(super) const SCTP_EVENT: c_int = 0x1e;
 pub(super) const SCTP_RECVRCVINFO: c_int = 0x1f;
 pub(super) const SCTP_STATUS: c_int = 0x100;
+pub(super) const SCTP_GET_NONCE_VALUES: c_int = 0x1105;
 
 pub(super) const SCTP_FUTURE_ASSOC: u32 = 0;
 pub(super) const SCTP_RECVV_RCVINFO: c_uint = 1;
@@ -132,6 +133,15 @@ pub(super) struct sctp_sack_info {
     pub assoc_id: u32,
     pub delay: u32,
     pub freq: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct sctp_get_nonce_values {
+    pub assoc_id: u32,
+    /// Host byte order, as the other tag.
+    pub peers_tag: u32,
+    pub local_tag: u32,
 }
 
 #[repr(C)]
