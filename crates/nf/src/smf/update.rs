@@ -359,7 +359,8 @@ fn on_n2_information(
     state
 }
 
-/// The gNB has set the session up with a tunnel that is not known: the session can't be used, and gNB and UE release it (TS 24.501 6.3.3.2).
+/// The gNB has set the session up with a tunnel that is not known: the session can't be used, and gNB and UE release it. Not with
+/// #39: the UE would establish it again at once, and the gNB's next answer may be no better (TS 24.501 6.3.3.2).
 fn on_wrong_setup(
     state: State,
     session: &mut SmContext,
@@ -375,7 +376,7 @@ fn on_wrong_setup(
                 format!("the gNB's answer to a setup is wrong, the session ends: {error}")
             });
             reply.refuse(problem, env.out);
-            release::end_unserved(user_plane.into(), true, session, env)
+            release::end_without_resources(user_plane.into(), session, env)
         }
         state => {
             reply.refuse(problem, env.out);

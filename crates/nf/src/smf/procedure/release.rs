@@ -118,7 +118,7 @@ pub(in crate::smf) fn end_unserved(
 }
 
 /// Ends a session whose resources at the gNB can't be used: gNB and UE get commands (TS 24.501 6.3.3.2, #26).
-pub(super) fn end_without_resources(held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {
+pub(in crate::smf) fn end_without_resources(held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {
     command_with(held, true, session, env, GsmCause::InsufficientResources)
 }
 

@@ -145,7 +145,8 @@ fn a_session_whose_setup_response_is_wrong_is_released_at_gnb_and_ue() {
         let body = transfer.expect("commands for UE and gNB");
         let n1 = &body.n1_message_container.as_ref().unwrap().n1_message_content.content;
         let command = GsmMessage::decode(n1).unwrap();
-        assert!(matches!(command.body, GsmBody::PduSessionReleaseCommand(_)), "{command:?}");
+        let GsmBody::PduSessionReleaseCommand(release) = &command.body else { panic!("{command:?}") };
+        assert_eq!(release.cause, GsmCause::InsufficientResources, "the UE does not try again at once");
         let n2 = body.n2_info_container.as_ref().unwrap().sm_info.as_ref().unwrap();
         let kind = n2.n2_info_content.as_ref().unwrap().ngap_ie_type.clone();
         assert_eq!(kind, Some(NgapIeType::PduResRelCmd));
