@@ -392,10 +392,12 @@ impl World {
         self.gnb_input(master, GnbInput::MoveFlows { ue: key, tunnels });
     }
 
-    /// A UE leaves its gNB for a cell that is prepared for it. A UE that has no such connection any longer does not arrive.
+    /// A UE leaves its gNB for a cell that is prepared for it. A UE that has no such connection any longer does not arrive. The handover command
+    /// releases the radio bearers of sessions that are not handed over (TS 38.413 8.4.1.2, TS 38.331 5.3.5.6.4).
     pub(super) fn leave_for(&mut self, source: usize, key: UeKey, cell: Cell, nas_container: Option<&[u8]>) {
         let Some(ue) = self.gnbs[source].connections.remove(&key) else { return };
-        self.gnbs[source].bearers.retain(|(of, _), _| *of != key);
+        let of_ue = self.gnbs[source].bearers.extract_if(.., |(of, _), _| *of == key);
+        let left: Vec<u8> = of_ue.map(|((_, session), _)| session).collect();
         let amfs = self.plan.amfs();
         let of_amf = (source % amfs..self.gnbs.len()).step_by(amfs);
         let target = of_amf.into_iter().find(|at| self.gnbs[*at].gnb.cell() == cell);
@@ -405,6 +407,11 @@ impl World {
         self.gnbs[target].connections.insert(key, ue);
         self.ues[ue].gnb = target;
         self.gnb_input(target, GnbInput::Arrive { ue: key });
+        for session in left {
+            if !self.gnbs[target].bearers.contains_key(&(key, session)) {
+                self.to_ue(ue, key.0.into(), Downlink::UserPlane { session, up: false });
+            }
+        }
     }
 
     /// The gNB detects the inactivity of a UE.
