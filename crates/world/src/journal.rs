@@ -54,14 +54,17 @@ pub(crate) struct Vector {
     pub autn: [u8; 16],
 }
 
-/// The number of keys of a subscriber.
+/// The number of keys of a subscriber that an AMF has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Keys {
-    /// The home network has authenticated the UE.
+    /// From the home network, which has authenticated the UE. All AMFs have the same number.
     pub new: u64,
-    /// An AMF has derived it from another one.
+    /// From other AMFs, which have derived them.
     pub derived: usize,
 }
+
+/// A UE's connection: the identity of its gNB, and its RAN-UE-NGAP-ID there.
+pub(crate) type RanConnection = (u32, u32);
 
 /// Records of a world.
 #[derive(Debug, Default)]
@@ -80,8 +83,10 @@ pub(crate) struct Journal {
     pub vectors: Vec<(String, Vector)>,
     /// Number of new keys of each subscriber: K_SEAF left the AUSF.
     pub keys: BTreeMap<String, u64>,
-    /// The keys of each subscriber that AMFs have derived from K_AMF for other AMFs (TS 33.501 6.9.3).
-    pub derived_keys: BTreeMap<String, BTreeSet<String>>,
+    /// The keys of each subscriber that the AMF of a process has got from other AMFs, which have derived them from K_AMF (TS 33.501 6.9.3).
+    pub derived_keys: BTreeMap<(String, usize), BTreeSet<String>>,
+    /// The times at which an AMF had passed the UE of a connection on to another AMF (TS 23.502 4.2.2.2.3 step 7A).
+    pub passed_on: BTreeMap<RanConnection, Instant>,
 }
 
 /// Rungs shown with a failure.
@@ -104,12 +109,10 @@ impl Journal {
         self.entries.iter()
     }
 
-    /// The number of a subscriber's keys so far: K_SEAF of the AUSF, and keys that AMFs have derived.
-    pub fn keys_of(&self, supi: &str) -> Keys {
-        Keys {
-            new: self.keys.get(supi).copied().unwrap_or(0),
-            derived: self.derived_keys.get(supi).map_or(0, BTreeSet::len),
-        }
+    /// The number of a subscriber's keys so far at the AMF of a process: K_SEAF of the AUSF, and keys that other AMFs have derived.
+    pub fn keys_of(&self, supi: &str, process: usize) -> Keys {
+        let derived = self.derived_keys.get(&(supi.to_owned(), process));
+        Keys { new: self.keys.get(supi).copied().unwrap_or(0), derived: derived.map_or(0, BTreeSet::len) }
     }
 
     /// A shard has released a block to another instance. The block waits for the replies that its contexts wait for: a call that is still open was

@@ -72,9 +72,15 @@ impl<T> Observed<T> {
                     journal.record(actor(nf), actor(self.place.2), request.operation().name());
                 }
                 note_callback(&mut journal, request);
+                if let Request::CreateUeContext(creation) = request {
+                    self.note_derived_key(&mut journal, &creation.body.ue_context);
+                }
             }
-            Input::Reply { tag, .. } => {
+            Input::Reply { tag, reply, .. } => {
                 journal.open_calls.remove(&(self.place, *tag));
+                if let Ok(Response::UeContextTransferred(transferred)) = reply {
+                    self.note_derived_key(&mut journal, &transferred.ue_context);
+                }
             }
             _ => {}
         }
@@ -84,12 +90,9 @@ impl<T> Observed<T> {
         match effect {
             Effect::Call { tag, request, .. } => {
                 self.journal.open().open_calls.insert((self.place, *tag));
-                if let Request::CreateUeContext(creation) = request {
-                    self.note_derived_key(&creation.body.ue_context);
+                if let Request::N1MessageNotify(notification) = request {
+                    self.note_passed_on(&notification.body);
                 }
-            }
-            Effect::Answer { reply: Ok(Response::UeContextTransferred(transferred)), .. } => {
-                self.note_derived_key(&transferred.ue_context);
             }
             Effect::Answer { reply, .. } if self.place.2 == Nf::Ausf => self.note_key(reply),
             Effect::Answer { reply, .. } if self.place.2 == Nf::Udm => self.note_vector(reply),
@@ -108,11 +111,24 @@ impl<T> Observed<T> {
         self.journal.open().vectors.push((supi.to_string(), Vector { rand: rand.0, autn: autn.0 }));
     }
 
-    fn note_derived_key(&self, context: &namf::UeContext) {
+    /// This AMF gets a key that another AMF has derived. The key is this AMF's only: the other one goes on with its own if the UE does not come.
+    fn note_derived_key(&self, journal: &mut Journal, context: &namf::UeContext) {
         let (Some(supi), Some(seaf)) = (&context.supi, &context.seaf_data) else { return };
         if seaf.key_amf.key_type == namf::KeyAmfType::Kprimeamf {
-            let key = seaf.key_amf.key_val.0.clone();
-            self.journal.open().derived_keys.entry(supi.to_string()).or_default().insert(key);
+            let (key, process) = (seaf.key_amf.key_val.0.clone(), self.place.0);
+            journal.derived_keys.entry((supi.to_string(), process)).or_default().insert(key);
+        }
+    }
+
+    /// This AMF passes the UE of a connection on.
+    fn note_passed_on(&self, notification: &namf::N1MessageNotification) {
+        let Some(container) = &notification.registration_ctxt_container else { return };
+        let gnb = container.ran_node_id.g_nb_id.as_ref();
+        let gnb = gnb.and_then(|gnb| u32::from_str_radix(&gnb.g_nb_value, 16).ok());
+        if let Some(gnb) = gnb {
+            let mut journal = self.journal.open();
+            let now = journal.now;
+            journal.passed_on.insert((gnb, container.an_n2_ap_id), now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::journal::Keys;
 use pith_nas::SecurityHeaderType;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// At most half of the range of sequence numbers is compared.
 const KEPT: usize = 127;
@@ -10,7 +10,10 @@ const KEPT: usize = 127;
 /// Sequence numbers of protected downlink NAS messages under one key, of one UE.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
-    keys: Keys,
+    /// The number of keys from the home network when this one began.
+    new: u64,
+    /// The number of derived keys that the AMF of each process had when it began to send.
+    derived: BTreeMap<usize, usize>,
     /// The connection on which this key began.
     first: u64,
     /// Those of the former key: an AMF may still send on a connection that the UE has left.
@@ -20,28 +23,36 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Notes a message that a gNB sends to the UE on that connection; a later connection has a higher number. `keys` is the number of keys
-    /// of the subscriber so far: the next key is used from SECURITY MODE COMMAND on. Returns what is wrong.
+    /// Notes a message that a gNB sends to the UE on that connection; a later connection has a higher number. `process` is that of the AMF, `keys`
+    /// the number of keys of the subscriber that this AMF has got so far: the next key is used from SECURITY MODE COMMAND on. Returns what is
+    /// wrong.
     ///
-    /// A key that an AMF has derived for another one is used from COUNT 0 on, after a handover without SECURITY MODE COMMAND (TS 33.501
-    /// 6.9.2.3.3, 6.9.3). The UE may have left that AMF before it got a message: the number says that there is a key, not which one.
+    /// A key that another AMF has derived for this one is used from this AMF's next message on, after a handover without SECURITY MODE COMMAND
+    /// (TS 33.501 6.9.2.3.3, 6.9.3). If the handover fails, the AMF of the UE goes on with its own key and COUNTs, and the target AMF sends
+    /// nothing.
     ///
     /// Messages on several connections of a UE may arrive in another order than they were sent.
-    pub fn note(&mut self, connection: u64, keys: Keys, nas: &[u8]) -> Result<(), String> {
+    pub fn note(
+        &mut self,
+        connection: u64,
+        (process, keys): (usize, Keys),
+        nas: &[u8],
+    ) -> Result<(), String> {
         let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return Ok(()) };
         let header = SecurityHeaderType::from_octet(*header);
         if header == SecurityHeaderType::Plain {
             return Ok(());
         }
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
-        let is_new = starts && self.keys.new < keys.new;
+        let is_new = starts && self.new < keys.new;
         // An AMF that prepares the next handover, in vain, uses COUNTs up: COUNT 0 may not be sent (TS 33.501 A.13).
-        let last = self.latest.back().map_or(sequence, |(_, last)| *last);
-        let begins = sequence == 0 || is_behind(last, sequence);
-        let is_derived = begins && self.keys.derived < keys.derived;
+        let is_derived = self.derived.get(&process).copied().unwrap_or(0) < keys.derived;
         if self.latest.is_empty() || is_new || is_derived {
             let former = Self { former: None, ..std::mem::take(self) };
-            *self = Self { keys, first: connection, former: Some(Box::new(former)), latest: VecDeque::new() };
+            let mut derived = former.derived.clone();
+            derived.insert(process, keys.derived);
+            let former = Some(Box::new(former));
+            *self = Self { new: keys.new, derived, first: connection, former, latest: VecDeque::new() };
         }
         if connection < self.first {
             return self.former.as_mut().map_or(Ok(()), |former| former.take(connection, sequence));
@@ -78,7 +89,7 @@ mod tests {
 
     fn note(counts: &mut Counts, connection: u64, header: u8, sequence: u8) -> bool {
         let keys = Keys { new: u64::from(header == NEW_CONTEXT), derived: 0 };
-        counts.note(connection, keys, &[0x7e, header, 0, 0, 0, 0, sequence]).is_ok()
+        counts.note(connection, (0, keys), &[0x7e, header, 0, 0, 0, 0, sequence]).is_ok()
     }
 
     #[test]
@@ -100,23 +111,41 @@ mod tests {
         assert!(note(&mut counts, 1, NEW_CONTEXT, 0));
     }
 
+    /// A message of the AMF of that process, which has got that number of derived keys.
+    fn note_of(counts: &mut Counts, process: usize, derived: usize, sequence: u8) -> bool {
+        let keys = Keys { new: 1, derived };
+        counts.note(1, (process, keys), &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok()
+    }
+
     #[test]
     fn a_derived_key_begins_at_zero() {
         let mut counts = Counts::default();
-        let mut with = |derived, sequence| {
-            let keys = Keys { new: 1, derived };
-            counts.note(1, keys, &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok()
-        };
-        assert!(with(0, 5));
-        assert!(!with(0, 0));
-        assert!(with(1, 6), "the UE is not at the other AMF yet");
-        assert!(with(1, 0) && with(1, 1));
-        assert!(!with(1, 0), "the same key");
-        assert!(with(3, 0), "the UE got no message under the second one");
-        assert!(!with(3, 0));
-        assert!(with(3, 7));
-        assert!(with(4, 1), "COUNT 0 was used up by a handover that did not take place");
-        assert!(!with(4, 1));
+        assert!(note_of(&mut counts, 0, 0, 5));
+        assert!(!note_of(&mut counts, 0, 0, 0));
+        assert!(note_of(&mut counts, 0, 0, 6), "the UE is not at the other AMF yet");
+        assert!(note_of(&mut counts, 1, 1, 0) && note_of(&mut counts, 1, 1, 1));
+        assert!(!note_of(&mut counts, 1, 1, 0), "the same key");
+        assert!(note_of(&mut counts, 1, 3, 0), "the UE got no message under the second one");
+        assert!(!note_of(&mut counts, 1, 3, 0));
+        assert!(note_of(&mut counts, 1, 3, 7));
+        assert!(note_of(&mut counts, 0, 1, 1), "COUNT 0 was used up by a handover that did not take place");
+        assert!(!note_of(&mut counts, 0, 1, 1));
+        assert!(note_of(&mut counts, 1, 4, 1), "the same COUNT as under the former key");
+        assert!(!note_of(&mut counts, 1, 4, 1));
+    }
+
+    /// The target AMF has got a key, but the UE stays at the source AMF.
+    #[test]
+    fn a_handover_that_fails_excuses_no_count() {
+        let mut counts = Counts::default();
+        assert!(note_of(&mut counts, 0, 0, 5));
+        assert!(!note_of(&mut counts, 0, 0, 0), "the key of the source AMF");
+        assert!(note_of(&mut counts, 1, 2, 0), "the next handover does not fail");
+        assert!(
+            !note_of(&mut counts, 1, 2, 0),
+            "the key of the handover that failed excuses nothing afterwards"
+        );
+        assert!(note_of(&mut counts, 1, 2, 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Invariants: after each step, when all is idle, and when all UEs are deregistered.
 
 use super::counts::Counts;
-use super::radio::SimUe;
+use super::violation::{Reported, Reporter, Unheard};
 use super::{Failure, TimerId, World};
 use crate::journal::Keys;
 use crate::plan::Residency;
@@ -31,14 +31,14 @@ pub(super) struct Watch {
     /// NFs that were killed and lost their state.
     pub killed: BTreeSet<Nf>,
     failed: Option<String>,
-    strict: Option<String>,
+    /// Violations of this step.
+    reported: Vec<Reported>,
     counts: BTreeMap<usize, Counts>,
     /// Sequence numbers of authentication vectors, by UE.
     sequence_numbers: BTreeSet<(usize, u64)>,
     /// The home network's sequence number was set back.
     pub is_sqn_lost: bool,
-    /// UEs that have sent a NAS message to a gNB which had released them.
-    pub unheard: BTreeSet<usize>,
+    pub unheard: Unheard,
 }
 
 /// Registered UEs and sessions after all UEs have returned.
@@ -54,13 +54,13 @@ impl Watch {
     }
 
     /// A UE or gNB reports a violation.
-    pub fn violation(&mut self, who: String, violation: &Violation, at: Instant) {
+    pub fn violation(&mut self, by: Reporter, violation: &Violation, at: Instant) {
         *self.violations.entry(violation.to_string()).or_default() += 1;
-        self.strict.get_or_insert(format!("{who} at {} µs: {violation}", at.as_micros()));
+        self.reported.push(Reported::new(by, violation, at));
     }
 
-    /// A gNB sends a NAS message to a UE on that connection.
-    pub fn downlink_nas(&mut self, ue: usize, connection: u64, keys: Keys, nas: &[u8]) {
+    /// A gNB sends a NAS message to a UE on that connection. The AMF's process has got that number of keys.
+    pub fn downlink_nas(&mut self, ue: usize, connection: u64, keys: (usize, Keys), nas: &[u8]) {
         if let Err(what) = self.counts.entry(ue).or_default().note(connection, keys, nas) {
             self.fail(format!("UE{}: {what}", ue + 1));
         }
@@ -84,38 +84,13 @@ impl World {
         if let Some(what) = self.watch.failed.take() {
             return Err(self.failure(what));
         }
-        // A UE that was registering when its shard panicked is unknown to the AMF, which says so (TS 38.413 10.6). The NG RESET that follows
-        // a panic may overtake messages on other streams: the gNB gets them for ids that it has released.
-        let (panics, lags) = (self.has_panicked(), self.may_leave_upf_sessions());
-        // An SMF with `soft` or `procedural` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
-        let may_be_outdated =
-            self.has_lost_creations() || self.has_lost_procedure() || self.has_lost_switched_path();
-        // An AMF of a set sends a UE back whose AMF has returned within its lease (ADR 0024).
-        let sends_back = self.plan.instances > 0 && self.crash_points.crashed.is_some();
-        let is_due = |what: &String| {
-            if may_be_outdated && what.contains("a tunnel that the gNB does not have") {
-                return true;
+        let reported = std::mem::take(&mut self.watch.reported);
+        if self.plan.is_faultless() && !self.enemy.is_inside() {
+            for violation in reported {
+                if !self.is_due(&violation) {
+                    return Err(self.failure(format!("without any fault, {violation}")));
+                }
             }
-            let is_unknown = what.contains("the AMF sent ERROR INDICATION: unknown local UE NGAP ID");
-            let is_overtaken = what.contains("which is not in use");
-            // An SMF that was cut off sends a command again, and gets the UE's answers to both (TS 24.501 7.3.1).
-            let is_second_answer = what.contains("the SMF answered with 5GSM STATUS #47");
-            // A gNB that has seen a UE's id can have its path switched (TS 38.413 8.4.4): the UE's own gNB does not learn it.
-            let is_taken = self.enemy.has_switched();
-            // Until the AMF to which a UE was passed on sends its first message, the gNB sends its own to the former AMF, which does not have the
-            // UE any longer, and says so (TS 23.502 4.2.2.2.3, TS 38.413 10.6). The gNB releases the UE before the message of the other AMF.
-            let is_passed_on = self.plan.reallocates;
-            let may_be_unknown = sends_back || is_taken || is_passed_on;
-            panics && (is_unknown || is_overtaken || is_second_answer || lags)
-                || may_be_unknown && is_unknown
-                || is_passed_on && is_overtaken
-        };
-        let is_strict = self.plan.is_faultless() && !self.enemy.is_inside();
-        let strict = self.watch.strict.take();
-        let strict =
-            strict.filter(|what| !is_due(what) && !self.is_repetition(what) && !self.is_before_accept(what));
-        if let Some(what) = strict.filter(|_| is_strict) {
-            return Err(self.failure(format!("without any fault, {what}")));
         }
         self.check_vectors()?;
         self.check_amfs()?;
@@ -123,31 +98,6 @@ impl World {
             Some(duplicate) => Err(self.failure(duplicate)),
             None => Ok(()),
         }
-    }
-
-    /// Whether a UE reports a command that repeats one it has answered: its answer was lost with the process that was killed, or with the
-    /// connection that a panic ended (where contexts are not kept in memory between transactions, or are written at a procedure's end), or it met
-    /// the release of the connection; and the NF that sent the command continues (TS 24.501 6.3.3.5: T3592 expires).
-    fn is_repetition(&self, violation: &str) -> bool {
-        let is_of = |ue: &usize| violation.starts_with(&format!("{} at ", super::radio::name(*ue)));
-        let was_unheard = self.watch.unheard.iter().any(is_of);
-        let is_split = self.crash_points.crashed.is_some() && self.processes.len() > 1;
-        let is_late = ["which is not active", "which is not in use"].iter().any(|it| violation.contains(it));
-        let keeps_contexts = matches!(self.plan.residency, Residency::Soft | Residency::Durable);
-        (is_split || was_unheard || self.has_panicked() && !keeps_contexts)
-            && is_late
-            && violation.contains("PduSessionReleaseCommand")
-    }
-
-    /// Whether a UE reports a change of a session whose accept it has missed, as it had lost the radio (TS 24.501 7.3.2).
-    fn is_before_accept(&self, violation: &str) -> bool {
-        let may_lack = |(at, ue): (usize, &SimUe)| {
-            violation.starts_with(&format!("{} at ", super::radio::name(at)))
-                && ue.history.may_lack_accept(self.now)
-        };
-        violation.contains("PduSessionModificationCommand")
-            && violation.contains("which is not active")
-            && self.ues.iter().enumerate().any(may_lack)
     }
 
     /// No sequence number (SQN) is used for two authentication vectors (TS 33.102 C.1.1).
@@ -415,25 +365,25 @@ impl World {
     }
 
     /// With `procedural` one NF of several may have lost what a procedure changed before its end.
-    fn has_lost_procedure(&self) -> bool {
+    pub(super) fn has_lost_procedure(&self) -> bool {
         let is_apart = self.processes.len() > 1;
         is_apart && self.crash_points.crashed.is_some() && self.plan.residency == Residency::Procedural
     }
 
     /// An SMF was killed, and the AMF goes on: the path that it switched when it was killed is not in the document.
-    fn has_lost_switched_path(&self) -> bool {
+    pub(super) fn has_lost_switched_path(&self) -> bool {
         let points = &self.crash_points;
         let nfs = &self.processes[points.victim].nfs;
         points.crashed.is_some() && nfs.contains(&Nf::Smf) && !nfs.contains(&Nf::Amf)
     }
 
     /// With `soft` a UPF may have sessions that were not written when the shard panicked, until it gets their addresses again.
-    fn may_leave_upf_sessions(&self) -> bool {
+    pub(super) fn may_leave_upf_sessions(&self) -> bool {
         self.has_panicked() && self.plan.residency == Residency::Soft
     }
 
     /// In a kill run: a shard has panicked.
-    const fn has_panicked(&self) -> bool {
+    pub(super) const fn has_panicked(&self) -> bool {
         self.crash_points.panics && self.crash_points.crashed.is_some()
     }
 

@@ -35,6 +35,7 @@ mod services;
 mod trust;
 mod unstored;
 mod user;
+mod violation;
 
 pub use attack::{AttackAction, Attacker, ObservedMessages};
 pub(crate) use fault::Fault;

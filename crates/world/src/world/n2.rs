@@ -1,6 +1,7 @@
 //! N2: gNBs, their SCTP associations, and the gateway. Messages keep their order on a stream; an
 //! association may break.
 
+use super::violation::Reporter;
 use super::{Channel, SimEvent, TimerId, World};
 use crate::network::{self, UPFS, amf_end};
 use crate::plan::{Plan, Residency};
@@ -328,7 +329,7 @@ impl World {
             }
             Output::RemoveAssociation { association } => self.end_association(gnb, association),
             Output::Violation(violation) => {
-                self.watch.violation(format!("gNB{}", gnb + 1), &violation, self.now)
+                self.watch.violation(Reporter::Gnb(gnb), &violation, self.now);
             }
             Output::Event(_) => {}
             Output::Paging { s_tmsi, with } => self.broadcast_paging(gnb, s_tmsi, with),

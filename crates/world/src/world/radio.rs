@@ -5,6 +5,7 @@
 
 use super::history::History;
 use super::n2::nf_instant;
+use super::violation::Reporter;
 use super::{Channel, SimEvent, TimerId, World};
 use crate::dice::Dice;
 use crate::network;
@@ -180,7 +181,7 @@ impl World {
                 self.ues[ue].connection = None;
             }
             Output::Event(event) => self.record(name(ue), name(ue), format!("({event:?})")),
-            Output::Violation(violation) => self.watch.violation(name(ue), &violation, self.now),
+            Output::Violation(violation) => self.watch.violation(Reporter::Ue(ue), &violation, self.now),
         }
     }
 
@@ -244,7 +245,7 @@ impl World {
             }
             // The gNB has no such connection: the UE gets a release.
             Uplink::Nas(_) => {
-                self.watch.unheard.insert(ue);
+                self.watch.unheard.note(ue, self.now);
                 self.to_ue(ue, connection, Downlink::Released);
             }
             Uplink::Lost => {}
@@ -263,9 +264,10 @@ impl World {
         let Some(ue) = self.gnbs[gnb].connections.get(&connection).copied() else { return };
         self.record("AMF", name(ue), nas_name(&nas));
         let supi = self.ues[ue].subscriber.supi.to_string();
-        let keys = self.journal().keys_of(&supi);
+        let process = self.amf_of(gnb);
+        let keys = self.journal().keys_of(&supi, process);
         if !self.may_have_null_security(ue) {
-            self.watch.downlink_nas(ue, connection.0.into(), keys, &nas);
+            self.watch.downlink_nas(ue, connection.0.into(), (process, keys), &nas);
         }
         self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
