@@ -158,7 +158,7 @@ impl Ie for Vec<u8> {
 
 /// An enumeration of an octet, or a part of one, that preserves undefined values.
 macro_rules! coded {
-    ($(#[$meta:meta])* $name:ident {
+    ($(#[$meta:meta])* $name:ident $(& $bits:literal)? {
         $( $(#[$vmeta:meta])* $variant:ident = $code:literal ),* $(,)?
     }) => {
         $(#[$meta])*
@@ -173,7 +173,7 @@ macro_rules! coded {
         impl $name {
             /// The value of that code.
             pub const fn from_code(code: u8) -> Self {
-                match code {
+                match code $(& $bits)? {
                     $( $code => Self::$variant, )*
                     other => Self::Other(other),
                 }

@@ -32,7 +32,7 @@ coded! {
 
 coded! {
     /// Request type (TS 24.501 Table 9.11.3.47.1), half an octet.
-    RequestType {
+    RequestType & 7 {
         /// A new PDU session.
         InitialRequest = 1,
         /// A PDU session that is transferred to this access.

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 coded! {
     /// PDU session type (TS 24.501 Table 9.11.4.11.1), half an octet.
-    PduSessionType {
+    PduSessionType & 7 {
         /// IPv4.
         Ipv4 = 1,
         /// IPv6.
@@ -24,13 +24,25 @@ coded! {
 
 coded! {
     /// SSC mode (TS 24.501 Table 9.11.4.16.1), half an octet.
-    SscMode {
+    SscMode & 7 {
         /// The anchor stays.
         Mode1 = 1,
         /// Release, then a new session.
         Mode2 = 2,
         /// A new session, then release.
         Mode3 = 3,
+    }
+}
+
+impl SscMode {
+    /// The mode that the network takes it for: unused values stand for others (TS 24.501 Table 9.11.4.16.1).
+    pub const fn as_received(self) -> Self {
+        match self {
+            Self::Other(4) => Self::Mode1,
+            Self::Other(5) => Self::Mode2,
+            Self::Other(6) => Self::Mode3,
+            mode => mode,
+        }
     }
 }
 
@@ -228,6 +240,17 @@ impl Ie for SuggestedInterfaceIdentifier {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// TS 24.501 9.11.4.11, 9.11.4.16: bit 4 is spare. Unused modes stand for others.
+    #[test]
+    fn spare_bits_are_ignored_and_unused_modes_interpreted() {
+        assert_eq!(PduSessionType::decode(&[9]), Ok(PduSessionType::Ipv4));
+        assert_eq!(SscMode::decode(&[9]), Ok(SscMode::Mode1));
+        let received = |code| SscMode::from_code(code).as_received();
+        assert_eq!([4, 5, 6].map(received), [SscMode::Mode1, SscMode::Mode2, SscMode::Mode3]);
+        assert_eq!([2, 7].map(received), [SscMode::Mode2, SscMode::Other(7)]);
+        assert_eq!(crate::ie::RequestType::decode(&[9]), Ok(crate::ie::RequestType::InitialRequest));
+    }
 
     #[test]
     fn a_suggested_interface_identifier_is_of_ipv6_alone() {

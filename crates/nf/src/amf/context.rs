@@ -144,6 +144,8 @@ pub(crate) struct UeContext {
     pub must_store: bool,
     /// Another AMF, or a former context, loses the UE in this turn: it is stored before anything is sent, also with `soft`.
     pub must_store_at_once: bool,
+    /// UE-AMBR or RFSP index have changed since HANDOVER REQUEST. Not in the document: a handover does not outlive the process.
+    pub modifies_target: bool,
 }
 
 /// Resources at other NFs that are being released.
@@ -352,6 +354,7 @@ impl UeContext {
             counts_end: None,
             must_store: false,
             must_store_at_once: false,
+            modifies_target: false,
         }
     }
 

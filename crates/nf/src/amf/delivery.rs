@@ -196,7 +196,7 @@ fn replace_resources(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage)
             env.out
                 .log(Level::Info, || format!("{name}: session {id} is released at the gNB and set up again"));
             n2::release_resources(ue, env, id);
-            guard_release(ue, env);
+            guard_setups(ue, env);
         }
         _ => env.out.log(Level::Debug, || format!("{name}: session {id} already has its user plane")),
     }
@@ -206,7 +206,7 @@ fn replace_resources(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage)
 fn hold_setup(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
     if let Some(session) = ue.session_mut(message.id) {
         session.held_setup = Some(message);
-        guard_release(ue, env);
+        guard_setups(ue, env);
     }
 }
 
@@ -299,16 +299,25 @@ pub(crate) fn takes_release_answer(ue: &UeContext, env: &mut Env<'_>, id: u8) ->
     releases_resources(ue, id)
 }
 
-/// A setup that waits for a release waits no longer than the gNB may take. If the gNB does not
-/// answer, its connection is released and the setup is sent when the UE is connected again.
-pub(crate) fn guard_release(ue: &UeContext, env: &mut Env<'_>) {
-    if let Some(key) = ue.connection.filter(|_| waits_for_release(ue)) {
+/// The gNB is to answer a setup, or a release before one. If it does not, its connection is released, and the setup is sent when the UE is
+/// connected again.
+pub(crate) fn guard_setups(ue: &UeContext, env: &mut Env<'_>) {
+    if let Some(key) = ue.connection.filter(|_| awaits_setups(ue)) {
         env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
     }
 }
 
-fn waits_for_release(ue: &UeContext) -> bool {
-    ue.sessions.iter().any(|session| session.held_setup.is_some())
+/// Whether a setup waits for an answer of the gNB.
+pub(crate) fn awaits_setups(ue: &UeContext) -> bool {
+    let awaits = |it: &PduSession| it.held_setup.is_some() || it.user_plane == UserPlane::Activating;
+    ue.sessions.iter().any(awaits)
+}
+
+/// The gNB has answered.
+pub(crate) fn end_guard(ue: &UeContext, env: &mut Env<'_>) {
+    if let Some(key) = ue.connection.filter(|_| !awaits_setups(ue)) {
+        env.out.stop(key.to_u64(), Timer::NgapGuard);
+    }
 }
 
 /// The gNB has released the resources of a session: sends the deferred setup.
@@ -317,9 +326,7 @@ pub(crate) fn on_resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u
         return;
     }
     let Some(setup) = ue.session_mut(id).and_then(|session| session.held_setup.take()) else { return };
-    if let Some(key) = ue.connection.filter(|_| !waits_for_release(ue)) {
-        env.out.stop(key.to_u64(), Timer::NgapGuard);
-    }
+    end_guard(ue, env);
     send(ue, env, setup);
 }
 

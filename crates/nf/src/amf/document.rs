@@ -373,6 +373,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         counts_end: _,
         must_store: _,
         must_store_at_once: _,
+        modifies_target: _,
     } = ue;
     match *section {
         IDENTITY => {
@@ -628,6 +629,7 @@ impl super::Amf {
         };
         (loaded.connection, loaded.half_open) = (ue.connection, ue.half_open.take());
         (loaded.must_store, loaded.must_store_at_once) = (ue.must_store, ue.must_store_at_once);
+        loaded.modifies_target = ue.modifies_target;
         if let (Some(connection), Some(stored)) = (connection, stored) {
             let StoredConnection { id, ran_id, gnb, binding, context, queued, former } = stored;
             assert_eq!(gnbs.gnb(&gnb), Some(connection.gnb), "the gNB of {}", ue.name());

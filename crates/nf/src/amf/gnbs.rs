@@ -5,7 +5,7 @@
 
 use crate::kit::document::Names;
 use crate::kit::{Allowance, Duration, GnbHandle, GnbInfo, Instant};
-use pith_types::Tai;
+use pith_types::{Snssai, Tai};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
@@ -104,6 +104,16 @@ impl Gnbs {
     /// Whether the gNB serves the tracking area.
     pub fn serves(&self, gnb: GnbHandle, tai: &Tai) -> bool {
         self.connected.get(&gnb).is_some_and(|info| info.supported.iter().any(|(served, _)| served == tai))
+    }
+
+    /// Whether connected gNBs support all these slices in a tracking area, or none of them serves it.
+    pub fn may_support(&self, tai: &Tai, slices: &[Snssai]) -> bool {
+        let there = || {
+            let areas = self.connected.values().flat_map(|info| &info.supported);
+            areas.filter(|(served, _)| served == tai).map(|(_, slices)| slices)
+        };
+        there().next().is_none()
+            || slices.iter().all(|slice| there().any(|supported| supported.contains(slice)))
     }
 
     pub fn is_expecting(&self) -> bool {

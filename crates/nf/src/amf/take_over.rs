@@ -17,6 +17,7 @@
 use super::Amf;
 use super::connection::RanContext;
 use super::context::{Env, UeContext, host_of};
+use super::delivery;
 use super::document::{self, StoredConnection, Unpacked};
 use super::ladn;
 use super::mobility::{self, n2_handover};
@@ -160,6 +161,7 @@ fn resume(ue: &mut UeContext, env: &mut Env<'_>, TakenOver { is_cut, lost_connec
     if let Some((key, RanContext::Requested | RanContext::Releasing)) = connection {
         env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
     }
+    delivery::guard_setups(ue, env);
     if lost_connection {
         ue_context_release::on_connection_lost(ue, env);
         return ue_context_release::on_idle(ue, env);

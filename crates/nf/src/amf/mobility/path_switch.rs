@@ -348,6 +348,7 @@ impl AwaitingPathSwitch {
         leave(env.out, source, id);
         drop_requests(env, key, &ids);
         n2::open_context(ue, env);
+        delivery::guard_setups(ue, env);
         nas_non_delivery::send_again(ue, env);
         if ue.access_keys.is_outdated() {
             // The source gNB did not take the new K_gNB into use before the handover (TS 33.501 6.9.5.1).

@@ -193,7 +193,14 @@ impl Amf {
                 // The gNB sent it before it received UE CONTEXT RELEASE COMMAND.
                 return Handling::Discarded;
             }
-            let cause = unknown_connection(connection.is_some());
+            let known = connection.and_then(|key| self.shared.connections.get(key));
+            let is_repeated = known.is_some_and(|known| (known.gnb, known.ran_id) == (from.gnb, ids.1));
+            let cause = if is_repeated {
+                // TS 38.413 10.4. With another cause the gNB would release the UE (10.6).
+                Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state)
+            } else {
+                unknown_connection(connection.is_some())
+            };
             out.log(Level::Warn, || format!("HandoverRequestAcknowledge for {ids:?}: {cause}"));
             error_indication(from, Some(ids.0), Some(ids.1), cause, None, out);
             return Handling::Discarded;
@@ -244,8 +251,8 @@ impl Amf {
         Some((key, known.ue.filter(|_| is_awaited)?))
     }
 
-    /// A message of the gNB that the UE has left, which was in transit: the UE's NAS messages count, and those returned to it, the gNB's
-    /// own do not.
+    /// A message of the gNB that the UE has left, which was in transit: the UE's NAS messages count, and those returned to it; the gNB's
+    /// own, and where it has received them, do not.
     fn from_former_gnb(
         &mut self,
         now: Instant,
@@ -254,6 +261,10 @@ impl Amf {
         message: Message,
         out: &mut Outbox,
     ) {
+        let message = match message {
+            Message::UplinkNasTransport(message) => UplinkNasTransport { location: None, ..message }.into(),
+            message => message,
+        };
         if matches!(message, Message::UplinkNasTransport(_) | Message::NasNonDeliveryIndication(_)) {
             self.over_connection(now, from, key, message, out);
             return;
@@ -424,14 +435,11 @@ fn from_target(
 ) -> Handling {
     match message {
         Message::HandoverNotify(message) => n2_handover::notified(ue, env, key, &message),
-        // The context takes part in no procedure before: the UE repeats its message.
-        Message::UplinkNasTransport(_) if ue.arrival.is_some() => {
+        // The UE would not get the answer, which goes to its source gNB: it repeats its message (TS 24.501 5.5.1.2.7, 5.6.1.7).
+        Message::UplinkNasTransport(_) => {
             let name = ue.name();
             env.out.log(Level::Info, || format!("{name}: a NAS message before HANDOVER NOTIFY is ignored"));
             return Handling::Discarded;
-        }
-        Message::UplinkNasTransport(message) => {
-            uplink_nas_transport(ue, env, from.gnb, &message);
         }
         Message::UeContextReleaseRequest(_) => n2_handover::target_lost(ue, env),
         Message::TraceFailureIndication(message) => trace::failed(ue, env, &message),

@@ -6,7 +6,7 @@ use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::procedure::subscription_change;
 use crate::amf::reachability::Drx;
-use crate::amf::security;
+use crate::amf::{delivery, security};
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer, TnlaBinding};
 use pith_ngap::transfer::ReleaseCommandTransfer;
 use pith_ngap::{
@@ -221,7 +221,7 @@ fn masked_imeisv(pei: &pith_types::Pei) -> Option<[u8; 8]> {
     Some(masked)
 }
 
-/// PDU SESSION RESOURCE SETUP REQUEST (TS 38.413 8.2.1).
+/// PDU SESSION RESOURCE SETUP REQUEST (TS 38.413 8.2.1). Starts the NGAP guard timer, unless the message waits for a UE context.
 fn pdu_session_resource_setup_request(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -237,7 +237,11 @@ fn pdu_session_resource_setup_request(
         sessions,
         ue_ambr,
     };
+    let is_sent = connection.context == RanContext::Established;
     send_in_context(env.out, connection, message.encode());
+    if is_sent {
+        delivery::guard_setups(ue, env);
+    }
 }
 
 /// PDU SESSION RESOURCE RELEASE COMMAND (TS 38.413 8.2.2).
@@ -276,8 +280,9 @@ pub(crate) fn modify_sessions(ue: &UeContext, env: &mut Env<'_>, sessions: Vec<M
 }
 
 /// Sends the gNB a changed UE-AMBR or RFSP index, if the gNB has a UE context (TS 38.413 8.3.4). If it has not confirmed a new key yet, it
-/// gets that as well: its next response confirms both.
-pub(crate) fn modify_ue_context(ue: &UeContext, env: &mut Env<'_>) {
+/// gets that as well: its next response confirms both. The target gNB of a handover has the former values, and gets the change afterwards.
+pub(crate) fn modify_ue_context(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.modifies_target = ue.mobility.is_n2_handover();
     let has_new_key = ue.access_keys.is_outdated() && !ue.mobility.is_n2_handover();
     ue_context_modification_request(ue, env, has_new_key);
 }

@@ -125,7 +125,7 @@ fn add_changes(ue: &mut UeContext, env: &Env<'_>, command: &mut ConfigurationUpd
 }
 
 fn add_areas(ue: &mut UeContext, env: &Env<'_>, command: &mut ConfigurationUpdateCommand) {
-    ue.registration_area = registration::registration_area(ue, env.config);
+    ue.registration_area = registration::registration_area(ue, env);
     let area = &ue.registration_area;
     command.tai_list = (!area.is_empty()).then(|| TaiList::of(area));
     command.service_area_list = ue.changed_service_area_list();

@@ -21,6 +21,7 @@ pub(crate) fn set_up(
     for item in failed.into_iter().flatten() {
         set_up_one(ue, env, item, N2SmInfoType::PduResSetupFail, UserPlane::Deactivated);
     }
+    delivery::end_guard(ue, env);
 }
 
 fn set_up_one(

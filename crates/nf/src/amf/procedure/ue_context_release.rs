@@ -99,10 +99,20 @@ pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 impl Amf {
-    /// The NGAP guard timer expired: the gNB did not answer. If a context setup was pending, the
-    /// connection is released; if a release was pending, the connection is treated as lost.
+    /// The NGAP guard timer expired: the gNB did not answer. If a context setup or the setup of a session was pending, the connection is
+    /// released; if a release was pending, the connection is treated as lost. During an N2 handover the gNB may answer afterwards (TS 23.502
+    /// 4.9.1.3.1).
     pub(in crate::amf) fn ngap_guard(&mut self, now: Instant, key: Key, out: &mut Outbox) {
         let Some(connection) = self.shared.connections.get(key) else { return };
+        if connection.context == RanContext::Established {
+            let ue = connection.ue.and_then(|ue| self.ues.view(ue));
+            let ue = ue.filter(|ue| ue.connection == Some(key) && delivery::awaits_setups(ue));
+            let Some(ue) = ue else { return };
+            if ue.mobility.is_n2_handover() {
+                let after = self.shared.config.timers.ngap_guard;
+                return out.start(key.to_u64(), Timer::NgapGuard, after);
+            }
+        }
         out.log(Level::Warn, || format!("{:?}: the gNB does not answer", connection.id));
         if connection.context == RanContext::Releasing {
             return self.connection_lost(now, key, out);

@@ -375,6 +375,7 @@ gnb1 -> PduSessionResourceReleaseResponse
 gnb1 <- PduSessionResourceSetupRequest
 smf  <- UpdateSmContext"
     );
+    setup_response(&mut world, &phone, true);
     assert!(!world.running().contains(&Timer::NgapGuard));
 }
 
@@ -484,8 +485,8 @@ fn answers_about_a_replaced_session_do_not_concern_the_new_one() {
             let ladder = world.take_ladder();
             assert!(ladder.ends_with("gnb1 <- PduSessionResourceSetupRequest"), "{ladder}");
             assert_eq!(reported(&mut world), [], "the SMF has heard nothing of the new session");
-            assert!(!world.running().contains(&Timer::NgapGuard));
             setup_response(&mut world, &phone, true);
+            assert!(!world.running().contains(&Timer::NgapGuard));
             assert_eq!(reported(&mut world), [N2SmInfoType::PduResSetupRsp]);
         }
     }

@@ -380,7 +380,11 @@ fn a_setup_that_waits_for_a_release_at_the_source_gnb_ends_with_the_handover() {
     assert_eq!(world.running(), [Timer::NgapGuard]);
     switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
     acknowledge(&mut world, OTHER_GNB);
-    assert!(world.running().is_empty(), "the source gNB releases nothing any longer");
+    assert_eq!(
+        world.running(),
+        [Timer::NgapGuard],
+        "the source gNB releases nothing any longer, and the target is to answer"
+    );
     let Message::PduSessionResourceSetupRequest(setup) = world.next() else { panic!("the setup") };
     assert_eq!((setup.ran_ue_ngap_id, setup.sessions[0].pdu_session_id), (AT_TARGET, 6));
     assert!(world.downlinks.is_empty(), "session 5 has its resources");

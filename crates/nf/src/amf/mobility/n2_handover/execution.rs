@@ -148,8 +148,11 @@ impl AwaitingSessionCompletion {
         if !self.calls.is_empty() {
             return self.into();
         }
+        let is_changed = std::mem::take(&mut ue.modifies_target);
         if ue.access_keys.is_outdated() {
             n2::rekey(ue, env);
+        } else if is_changed {
+            n2::modify_ue_context(ue, env);
         }
         ue.log_outcome(env, Level::Info, "N2 handover", "ok");
         Mobility::Idle

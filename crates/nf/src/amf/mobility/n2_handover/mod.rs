@@ -194,6 +194,7 @@ pub(super) fn begin(
     (cause, source_to_target): (Option<Cause>, Vec<u8>),
     sessions: Vec<SessionTransfer>,
 ) -> Mobility {
+    ue.modifies_target = false;
     let mut state = AwaitingSessionPreparation {
         calls: Vec::new(),
         target: gnb,

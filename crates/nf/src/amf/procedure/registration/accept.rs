@@ -42,7 +42,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
         // A UE that came from another AMF gets a 5G-GUTI now.
         ue.stop(env, Timer::Handover);
     }
-    ue.registration_area = registration_area(ue, env.config);
+    ue.registration_area = registration_area(ue, env);
     reachability::negotiate(ue, env.config, &attempt.request);
     let new_guti =
         (kind != RegistrationKind::PeriodicUpdating || ue.guti.is_none()).then(|| renew_guti(ue, env));
@@ -91,11 +91,17 @@ pub(crate) fn drop_old_guti(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// The tracking areas served in the UE's current network that the subscription does not forbid (TS 23.501 5.3.4.1.1).
-pub(crate) fn registration_area(ue: &UeContext, config: &AmfConfig) -> Vec<Tai> {
-    let plmn = ue.location.map_or(config.guami.plmn_id, |location| location.tai.plmn_id);
+/// The tracking areas served in the UE's current network that the subscription does not forbid (TS 23.501 5.3.4.1.1), and where gNBs support
+/// all allowed slices (5.15.5.2.1). Of an area without connected gNBs that is not known.
+pub(crate) fn registration_area(ue: &UeContext, env: &Env<'_>) -> Vec<Tai> {
+    let config = env.config;
+    let here = ue.location.map(|location| location.tai);
+    let plmn = here.map_or(config.guami.plmn_id, |tai| tai.plmn_id);
+    let is_uniform = config.slices(plmn).len() < 2;
+    let has_slices =
+        |tai: &Tai| is_uniform || here == Some(*tai) || env.gnbs.may_support(tai, &ue.slices.allowed);
     let served = config.tais.iter().copied().filter(|tai| tai.plmn_id == plmn);
-    served.filter(|tai| !ue.is_forbidden_in(tai)).collect()
+    served.filter(|tai| !ue.is_forbidden_in(tai) && has_slices(tai)).collect()
 }
 
 fn message(

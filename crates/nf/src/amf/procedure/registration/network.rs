@@ -136,14 +136,16 @@ fn requested(attempt: &Attempt) -> Vec<Snssai> {
     attempt.request.requested_nssai.iter().flat_map(|nssai| nssai.iter()).collect()
 }
 
-/// Slices that both this AMF and the UE's gNB serve in the UE's tracking area.
+/// Slices that both this AMF and the UE's gNB serve in the UE's tracking area. A gNB that no longer serves that one has not said yet where the UE
+/// is: any of its areas.
 fn served(ue: &UeContext, env: &Env<'_>) -> Vec<Snssai> {
     let Some(location) = ue.location else { return Vec::new() };
     let connection = ue.connection.and_then(|key| env.connections.get(key));
     let gnb = connection.and_then(|connection| env.gnbs.get(&connection.gnb));
+    let areas = || gnb.iter().flat_map(|gnb| &gnb.supported);
+    let is_known = areas().any(|(tai, _)| *tai == location.tai);
     let in_cell = |slice: &Snssai| {
-        let areas = gnb.iter().flat_map(|gnb| &gnb.supported);
-        areas.filter(|(tai, _)| *tai == location.tai).any(|(_, slices)| slices.contains(slice))
+        areas().filter(|(tai, _)| !is_known || *tai == location.tai).any(|(_, slices)| slices.contains(slice))
     };
     let here = env.config.slices(location.tai.plmn_id);
     here.iter().copied().filter(|slice| gnb.is_none() || in_cell(slice)).collect()

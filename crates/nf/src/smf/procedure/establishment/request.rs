@@ -213,7 +213,7 @@ fn check_kind(
         }
         Some(_) => return Err(EstablishmentError::UnknownSessionType),
     };
-    match request.ssc_mode {
+    match request.ssc_mode.map(SscMode::as_received) {
         None | Some(SscMode::Mode1) => Ok(ip),
         Some(_) => Err(EstablishmentError::SscMode),
     }
