@@ -299,8 +299,9 @@ pub(in crate::smf) fn fail_rules(session: &SmContext, env: &mut Env<'_>, rules: 
     consumer::report_rules(session, env, vec![report]);
 }
 
-/// The gNB has set up a session with these flows. Rules of flows that it has refused, or does not name, are removed (TS 23.502 4.3.3.2 step
-/// 8a). The gNB may have got its request before a change in progress: it gets the change with the next transmission of the command.
+/// The gNB has set up a session with these flows. Rules of flows that it has refused, or does not name, are removed (TS
+/// 23.502 4.3.3.2 step 8a). The gNB may have got its request before a change in progress: it gets the change with the
+/// next transmission of the command.
 pub(in crate::smf) fn on_setup(session: &mut SmContext, env: &mut Env<'_>, transfer: &SetupResponseTransfer) {
     let accepted = accepted(&transfer.flows, &transfer.additional);
     ignore_unknown(session, env, &accepted);
@@ -327,9 +328,10 @@ pub(super) fn ignore_unknown(session: &SmContext, env: &mut Env<'_>, named: &[u8
     }
 }
 
-/// The gNB has modified the session. Refused are the flows that it names as failed, and those of the change that it does not name (TS 38.413
-/// 8.2.3.2, 9.3.4.4); it need not list flows that it had before. An answer without flows is that to a request for another uplink endpoint.
-/// Downlink packets use the new flows from now on (step 8a): [`resume`], after the change of tunnels if the gNB names other ones.
+/// The gNB has modified the session. Refused are the flows that it names as failed, and those of the change that it
+/// does not name (TS 38.413 8.2.3.2, 9.3.4.4); it need not list flows that it had before. An answer without flows is
+/// that to a request for another uplink endpoint. Downlink packets use the new flows from now on (step 8a): [`resume`],
+/// after the change of tunnels if the gNB names other ones.
 pub(in crate::smf) fn on_gnb_modified(
     session: &mut SmContext,
     env: &mut Env<'_>,

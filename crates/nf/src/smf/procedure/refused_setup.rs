@@ -1,5 +1,5 @@
-//! A gNB does not set up the resources of a session, or sets them up without the QoS flow of the default QoS rule, which each session has for its
-//! lifetime (TS 23.501 5.7.1.1; TS 38.413 8.2.1.2, 9.3.4.2, 9.3.4.16).
+//! A gNB does not set up the resources of a session, or sets them up without the QoS flow of the default QoS rule,
+//! which each session has for its lifetime (TS 23.501 5.7.1.1; TS 38.413 8.2.1.2, 9.3.4.2, 9.3.4.16).
 //!
 //! | state | no resources | no default flow |
 //! |---|---|---|
@@ -64,8 +64,8 @@ fn log(session: &SmContext, env: &mut Env<'_>) {
     session.log(env, Level::Warn, || "the gNB has not set up the default QoS flow".to_owned());
 }
 
-/// The gNB has set up nothing. The AMF takes the session for inactive from now on: a tunnel that the UPF has is that of resources
-/// which have ended, unless the gNB refuses a second instance of the session (TS 38.413 8.2.1.4).
+/// The gNB has set up nothing. The AMF takes the session for inactive from now on: a tunnel that the UPF has is that of
+/// resources which have ended, unless the gNB refuses a second instance of the session (TS 38.413 8.2.1.4).
 pub(in crate::smf) fn on_failure(
     state: State,
     session: &mut SmContext,

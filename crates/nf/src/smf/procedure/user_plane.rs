@@ -70,12 +70,12 @@ impl Established {
         self.into()
     }
 
-    /// The UE did not answer the paging (TS 23.502 4.2.3.3), so the buffered packets are outdated. The UPF drops them. It
-    /// reports the next packet, for which the UE is paged again.
+    /// The UE did not answer the paging (TS 23.502 4.2.3.3), or the gNB did not set the session up, so the buffered
+    /// packets are outdated. The UPF drops them. It reports the next packet, for which the UE is paged again.
     pub(in crate::smf) fn on_paging_failure(self, session: &SmContext, env: &mut Env<'_>) -> State {
         if self.user_plane.gnb.is_none() {
             session.log(env, Level::Debug, || {
-                "the UE did not answer the paging: the buffered packets are dropped".to_owned()
+                "the user plane was not activated: the buffered packets are dropped".to_owned()
             });
             let n3_session = self.user_plane.n3_session();
             env.notify_upf(n3_session.upf, n3_session.seid, n4::drop_buffered());

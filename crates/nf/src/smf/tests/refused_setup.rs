@@ -1,4 +1,5 @@
-//! Resources that a gNB does not set up, or sets up without the default QoS flow (TS 23.501 5.7.1.1; TS 38.413 8.2.1.2, 9.3.4.2).
+//! Resources that a gNB does not set up, or sets up without the default QoS flow (TS 23.501 5.7.1.1; TS 38.413 8.2.1.2,
+//! 9.3.4.2).
 
 use super::flows::with_voice;
 use super::handover::{completed, prepared_flows, required, switch_to};

@@ -94,8 +94,8 @@ impl Ends {
 struct Located {
     slot: u32,
     path: PathId,
-    /// INIT ACKs that were sent to other addresses of the peer, with the own tag in them. A COOKIE ECHO with that tag restarts the association:
-    /// the peer receives packets there (RFC 9260 clause 5.2.4).
+    /// INIT ACKs that were sent to other addresses of the peer, with the own tag in them. A COOKIE ECHO with that tag
+    /// restarts the association: the peer receives packets there (RFC 9260 clause 5.2.4).
     offers: Vec<(PathId, u32)>,
 }
 
@@ -293,8 +293,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether usrsctp gets a packet. One from another UDP port of an association's peer belongs to the association if it has the right tag: the
-    /// peer is there from now on (RFC 6951 clause 5.4). Without the tag it may only begin a restart.
+    /// Whether usrsctp gets a packet. One from another UDP port of an association's peer belongs to the association if
+    /// it has the right tag: the peer is there from now on (RFC 6951 clause 5.4). Without the tag it may only begin a
+    /// restart.
     fn is_accepted(&mut self, address: &PathAddress, ends: Ends, header: Header, packet: &[u8]) -> bool {
         let Some(Located { slot, path, offers }) = self.located.get(&ends) else {
             return !packet::is_stray_cookie_answer(packet);
@@ -316,7 +317,8 @@ impl Endpoint {
         restarts || has_tag
     }
 
-    /// Whether a packet has the tag of an association: the own one, or the peer's if it is reflected (RFC 9260 clauses 8.5, 8.5.1).
+    /// Whether a packet has the tag of an association: the own one, or the peer's if it is reflected (RFC 9260 clauses
+    /// 8.5, 8.5.1).
     fn has_tag(&mut self, slot: u32, header: Header) -> bool {
         let id = self.associations.id_of_slot(slot);
         let tags = id.and_then(|id| self.find(id)?.socket.tags());
@@ -324,7 +326,8 @@ impl Endpoint {
         expected != 0 && header.tag == expected
     }
 
-    /// The path on which usrsctp knows the association of a packet, or that of its address; `None` if there is no room for one.
+    /// The path on which usrsctp knows the association of a packet, or that of its address; `None` if there is no room
+    /// for one.
     fn path_of(&mut self, address: PathAddress, ends: Ends, now: Instant) -> Option<PathId> {
         let of_association = self.located.get(&ends).map(|located| located.path);
         let known = of_association.filter(|path| self.paths.address_of(*path, ends.ports) == Some(address));
@@ -416,7 +419,8 @@ impl Endpoint {
         events.extend(self.find(id).map(|a| a.up(id, streams)));
     }
 
-    /// The peer has restarted an association from another UDP port. To usrsctp that is another association; the former one ends.
+    /// The peer has restarted an association from another UDP port. To usrsctp that is another association; the former
+    /// one ends.
     fn end_restarted(&mut self, ends: Ends, now: Instant, events: &mut Vec<SctpEvent>) {
         let slot = self.located.get(&ends).map(|located| located.slot);
         let id = slot.and_then(|slot| self.associations.id_of_slot(slot));

@@ -79,15 +79,16 @@ pub(super) fn header(packet: &[u8]) -> Option<Header> {
     (header.source_port != 0 && header.destination_port != 0).then_some(header)
 }
 
-/// The sender's tag in a packet that begins with an INIT ACK between these ports (its Initiate Tag, RFC 9260 clause 3.3.3).
+/// The sender's tag in a packet that begins with an INIT ACK between these ports (its Initiate Tag, RFC 9260 clause
+/// 3.3.3).
 pub(super) fn tag_of_init_ack(packet: &[u8], ports: Ports) -> Option<u32> {
     let tag = *packet.get(MIN_PACKET..)?.first_chunk()?;
     let is_init_ack = packet.get(HEADER) == Some(&INIT_ACK) && ports_of_sent(packet) == Some(ports);
     is_init_ack.then_some(u32::from_be_bytes(tag))
 }
 
-/// Whether a packet without association answers a COOKIE ECHO: with COOKIE ACK, or a Stale Cookie error. Such a packet is discarded (RFC 9260
-/// clause 8.4, rule 7), unless rules 3 to 5 apply.
+/// Whether a packet without association answers a COOKIE ECHO: with COOKIE ACK, or a Stale Cookie error. Such a packet
+/// is discarded (RFC 9260 clause 8.4, rule 7), unless rules 3 to 5 apply.
 pub(super) fn is_stray_cookie_answer(packet: &[u8]) -> bool {
     let chunks = || items(packet.get(HEADER..).unwrap_or_default()).map(|([kind, _], value)| (kind, value));
     let has_own_rule = matches!(chunks().next(), Some((INIT | COOKIE_ECHO, _)))
@@ -97,7 +98,8 @@ pub(super) fn is_stray_cookie_answer(packet: &[u8]) -> bool {
     !has_own_rule && chunks().any(is_answer)
 }
 
-/// The chunks of a packet (clause 3.2), or the error causes of a chunk (clause 3.3.10): the octets before the length, and the value.
+/// The chunks of a packet (clause 3.2), or the error causes of a chunk (clause 3.3.10): the octets before the length,
+/// and the value.
 fn items(mut rest: &[u8]) -> impl Iterator<Item = ([u8; 2], &[u8])> {
     std::iter::from_fn(move || {
         let [first, second, l0, l1] = *rest.first_chunk()?;

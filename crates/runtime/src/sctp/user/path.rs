@@ -86,8 +86,8 @@ impl Paths {
         Some(moved.map_or(path.address, |(_, address)| *address))
     }
 
-    /// The peer of an association on a path is at another address. Only the path's associations use it from now on: packets of others that
-    /// have its address get another path.
+    /// The peer of an association on a path is at another address. Only the path's associations use it from now on:
+    /// packets of others that have its address get another path.
     pub fn relocate(&mut self, id: PathId, ports: Ports, address: PathAddress) {
         let Some(path) = self.by_id.get_mut(&id) else { return };
         path.moved.retain(|(of, _)| *of != ports);
