@@ -21,6 +21,7 @@ use super::procedure::subscription_change::SubscriptionChange;
 use super::procedure::{State, confirmation, user_plane};
 use super::selection::ExpectedUpfs;
 use super::timers::SessionTimer;
+use super::unconfirmed::is_unconfirmed;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     Caller, Duration, Fate, Instant, Key, Level, N4Effect, N4Error, Nf, Outbox, PendingReply, UNPLACED,
@@ -69,9 +70,19 @@ impl Smf {
         } else {
             self.shared.index.claim(ue, pdu_session_id, key);
             self.restored.taken_over.push((key, address, is_modified));
+            self.note_taken_over(key);
         }
         self.sessions.pack_idle();
         Ok(())
+    }
+
+    /// A UPF that has no association yet, as the process has just started, may retain the session: it is unconfirmed there, as in the run that
+    /// panicked. Else the SMF would request the UPF to delete it with the sessions of former runs (TS 29.244 6.2.9).
+    fn note_taken_over(&mut self, key: Key) {
+        let session = self.sessions.view(key);
+        if let Some(session) = session.filter(|session| is_unconfirmed(session.state())) {
+            self.unconfirmed.insert(key, session.state());
+        }
     }
 
     /// Resumes the sessions that were taken over.

@@ -1,6 +1,7 @@
 //! Sessions after a panic of their shard: gateways, gNBs and UPFs have continued.
 
 use super::super::Smf;
+use super::super::SmfConfig;
 use super::super::procedure::State;
 use super::world::*;
 use crate::kit::{Fate, Input, Level, N4Input, NetworkFunction, Outbox, Rng, StoreScope, Tag, Tracking};
@@ -22,13 +23,22 @@ pub(super) fn stored(world: &mut World) -> Stored {
 
 /// The next run of the shard, with the UPFs of the former one.
 pub(super) fn taken_over(world: &World, stored: &Stored, fate: Fate) -> World {
-    let mut next = World::with(config(), &[]);
-    let mut smf = Smf::new(testing::identity(), config(), Rng::from_number(2));
+    taken_over_with(world, stored, (config(), fate), |next| next.associate(UPF, "upf"))
+}
+
+fn taken_over_with(
+    world: &World,
+    stored: &Stored,
+    (config, fate): (SmfConfig, Fate),
+    associate: impl FnOnce(&mut World),
+) -> World {
+    let mut next = World::with(config.clone(), &[]);
+    let mut smf = Smf::new(testing::identity(), config, Rng::from_number(2));
     smf.track_contexts(Tracking::default());
     smf.begin_take_over();
     next.bench = Bench::new(smf);
     next.reference.clone_from(&world.reference);
-    next.associate(UPF, "upf");
+    associate(&mut next);
     next.take_ladder();
     for (id, document) in &stored.documents {
         next.bench.nf.take_over_context(world.bench.now, *id, document, fate).unwrap();
@@ -38,6 +48,29 @@ pub(super) fn taken_over(world: &World, stored: &Stored, fate: Fate) -> World {
     let seen = next.bench.take(out);
     next.follow(seen);
     next
+}
+
+/// The process has just started, and UPFs retain its sessions: one with a classifier waits for the other UPF.
+#[test]
+fn a_session_that_was_taken_over_before_its_upfs_are_associated_is_unconfirmed() {
+    let mut world = tracked(World::with(super::branching::plain(), &["upf", "edge"]));
+    world.establish();
+    world.gnb_answers();
+    world.branch("edge");
+    world.gnb_modifies(true);
+    let stored = stored(&mut world);
+    let fate = (super::branching::plain(), Fate::GoesOn);
+    let mut next = taken_over_with(&world, &stored, fate, |_| ());
+    next.take_ladder();
+    next.associate_retaining(UPF, "upf");
+    assert_eq!(next.take_ladder(), "", "the UPF would delete the session as one of a former run");
+    next.associate_retaining(EDGE, "edge");
+    let ladder = next.take_ladder();
+    for expected in
+        ["upf <- SessionModificationRequest", "gateway <- confirmed upf", "gateway <- confirmed edge"]
+    {
+        assert!(ladder.contains(expected), "{ladder}");
+    }
 }
 
 #[test]
