@@ -80,6 +80,8 @@ open_enum! {
         DnnCongestion = "DNN_CONGESTION",
         SNssaiCongestion = "S_NSSAI_CONGESTION",
         PeerNotResponding = "PEER_NOT_RESPONDING",
+        /// A later request for the session has been processed (TS 29.502 table 6.1.7.3-1).
+        LateOverlappingRequest = "LATE_OVERLAPPING_REQUEST",
 
         IntegrityCheckFail = "INTEGRITY_CHECK_FAIL",
         HandoverFailure = "HANDOVER_FAILURE",
@@ -140,6 +142,7 @@ impl Cause {
             | DnnNotSupported
             | PdutypeNotSupported
             | SscNotSupported
+            | LateOverlappingRequest
             | IntegrityCheckFail
             | HandoverFailure
             | UeInNonAllowedArea

@@ -24,7 +24,7 @@ use pith_sbi::nudm_uecm::{
     RegistrationReason, SmfDeregistration, SmfRegistration, ThreeGppRegistration, UpdateThreeGppRegistration,
 };
 use pith_sbi::nudr_dr::{AuthenticationSubscription, SequenceNumber};
-use pith_sbi::{Cause, Created, Hex, Operation, Response, SecretText, Uri};
+use pith_sbi::{Cause, Created, Hex, NfType, Operation, Response, SecretText, Uri};
 use pith_types::{ContextId, Guami, Snssai, Supi};
 use std::sync::Arc;
 
@@ -495,6 +495,44 @@ fn only_another_smf_context_is_a_duplicate() {
     transferred.registration_reason = Some(RegistrationReason::SmfContextTransferred);
     let reason = Ok(Some(DeregistrationReason::SmfContextTransferred));
     assert_eq!(replaced(registration(1, "/a"), transferred), reason);
+}
+
+/// Each instance of a set has its own instance id and apiRoot. One that takes a context over registers again.
+#[test]
+fn an_smf_instance_that_takes_a_context_over_makes_no_duplicate() {
+    let registration = |smf: u128, reference: &str, time: i64| {
+        let mut registration = SmfRegistration::new(instance(smf), 5, Snssai::of_sst(1), plmn());
+        let callback = Uri::callback(&root(&format!("smf-{smf}")), &NfType::Smf, "dereg-notify", reference);
+        registration.dereg_callback_uri = Some(callback);
+        registration.registration_time = Some(DateTime::from_unix_ms(time));
+        registration
+    };
+    let of_set = |smf, reference, time| {
+        let smf_set_id = Some("set001.smfset.5gc.mnc070.mcc999".into());
+        SmfRegistration { smf_set_id, ..registration(smf, reference, time) }
+    };
+    let (context, other) = (reference(1), reference(2));
+    let duplicate = Ok(Some(DeregistrationReason::DuplicatePduSession));
+    let taken_over = replaced(registration(1, &context, 1000), registration(2, &context, 2000));
+    assert_eq!(taken_over, Ok(None), "the same context");
+    assert_eq!(replaced(of_set(1, &context, 1000), of_set(2, &context, 2000)), Ok(None));
+    let earlier = replaced(registration(1, &context, 2000), registration(2, &context, 1000));
+    assert_eq!(earlier, Ok(None), "clocks of instances differ");
+    assert_eq!(replaced(of_set(1, &context, 1000), of_set(2, &other, 2000)), duplicate, "of the same set");
+    // The same context id, under another installation's key.
+    let id = context.split_once('.').unwrap().0;
+    let foreign = format!("{id}.0123456789abcdef");
+    assert_eq!(replaced(registration(1, &context, 1000), registration(2, &foreign, 2000)), duplicate);
+    // References of other vendors' SMFs may be equal by chance.
+    assert_eq!(replaced(registration(1, "5", 1000), registration(2, "5", 2000)), duplicate);
+
+    let mut bench = bench();
+    let body = registration(2, &context, 2000);
+    let asked = bench.request(RegisterSmf { ue_id: supi(), pdu_session_id: 5, body });
+    let former = Response::SmfRegistration(Box::new(registration(1, &context, 1000)));
+    let seen = bench.reply(asked.call().0, Ok(former));
+    let (_, Request::RemoveSdmSubscriptions(remove)) = seen.call() else { panic!("{seen:?}") };
+    assert_eq!(remove.subs_id, implicit_subscription_of(&context), "that of instance 1");
 }
 
 /// Its answer was lost, and the session has been established again meanwhile.

@@ -205,7 +205,8 @@ fn subscriber(id: &str) -> Option<NfInstanceId> {
 }
 
 /// Registers an SMF for a session, after the end of the implicit subscription of the SMF context that had the session before: that was lost before
-/// it could deregister, or the UE has established the session again without its end.
+/// it could deregister, or the UE has established the session again without its end. The same context may have subscribed as another instance of
+/// an SMF set.
 fn replace_registration(request: RegisterSmf, reply: Reply) -> Step {
     let former = match reply {
         Ok(Response::SmfRegistration(former)) => Some(former),
@@ -213,14 +214,15 @@ fn replace_registration(request: RegisterSmf, reply: Reply) -> Step {
         Err(problem) if problem.status == 404 => None,
         Err(problem) => return Step::Answer(Err(problem), Vec::new()),
     };
-    let former = former.filter(|former| is_other_context(former, &request.body));
-    if former.as_ref().is_some_and(|former| is_repetition(&request.body, former)) {
-        // A request whose answer was lost, and that is repeated.
-        let problem = Problem::of_status(403).detail("another SM context has been registered since");
-        return Step::refuse(problem);
+    let other = former.as_ref().filter(|former| is_other_context(former, &request.body));
+    if other.is_some_and(|other| is_repetition(&request.body, other)) {
+        // A request whose answer was lost, and that is repeated. TS 29.503 has no cause for it: that of Nsmf_PDUSession.
+        let problem = Problem::new(Cause::LateOverlappingRequest);
+        return Step::refuse(problem.detail("another SM context has been registered since"));
     }
-    let notification = former.as_ref().and_then(|former| notification_of(former, &request));
-    match former.and_then(|former| subscription_of(&former)) {
+    let notification = other.and_then(|other| notification_of(other, &request));
+    let own = subscription_of(&request.body);
+    match former.and_then(|former| subscription_of(&former)).filter(|id| own.as_ref() != Some(id)) {
         Some(subs_id) => {
             let remove = RemoveSdmSubscriptions { ue_id: request.ue_id.clone(), subs_id };
             let relay = Relay::FormerUnsubscribed(Box::new(request), notification);
@@ -259,18 +261,23 @@ fn notification_of(
     Some(Box::new(DeregistrationNotification { uri, body }))
 }
 
-/// Whether the former registration is that of another SMF context. Callback URIs of other vendors' SMFs name no contexts. SMFs of a set share
-/// theirs.
+/// Whether the former registration is that of another SMF context. References with MAC in callback URIs identify contexts, whichever instance of
+/// an SMF set has registered. Callback URIs of other vendors' SMFs name no contexts; SMFs of a set share theirs.
 fn is_other_context(former: &SmfRegistration, new: &SmfRegistration) -> bool {
     if former.dereg_callback_uri == new.dereg_callback_uri {
         return false;
     }
-    if former.smf_instance_id != new.smf_instance_id {
-        return former.smf_set_id.is_none() || former.smf_set_id != new.smf_set_id;
+    match (context_reference(former), context_reference(new)) {
+        (Some(former), Some(new)) => former != new,
+        _ if former.smf_instance_id == new.smf_instance_id => false,
+        _ => former.smf_set_id.is_none() || former.smf_set_id != new.smf_set_id,
     }
-    let context =
-        |of: &SmfRegistration| of.dereg_callback_uri.as_ref().and_then(|uri| context_in_reference(uri.id()));
-    context(former).zip(context(new)).is_some_and(|(former, new)| former != new)
+}
+
+/// The reference in the callback URI of a registration, if it names a context.
+fn context_reference(registration: &SmfRegistration) -> Option<&str> {
+    let reference = registration.dereg_callback_uri.as_ref()?.id();
+    context_in_reference(reference).map(|_| reference)
 }
 
 fn store_registration(request: RegisterSmf, notification: Option<Box<DeregistrationNotification>>) -> Step {
@@ -303,9 +310,8 @@ fn smf_registered(
 
 /// The id of the implicit subscription of the SMF context in a registration, if its callback URI names it.
 fn subscription_of(registration: &SmfRegistration) -> Option<String> {
-    let callback = registration.dereg_callback_uri.as_ref();
-    let callback = callback.filter(|uri| context_in_reference(uri.id()).is_some())?;
-    Some(implicit_subscription(&registration.smf_instance_id, callback))
+    context_reference(registration)?;
+    Some(implicit_subscription(&registration.smf_instance_id, registration.dereg_callback_uri.as_ref()?))
 }
 
 /// Deletes the registration of an SMF, if it is the caller's (TS 29.503 5.3.2.4), after the SMF's implicit subscription to the data of that
