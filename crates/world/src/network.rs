@@ -481,6 +481,7 @@ impl ShardFactory<'_> {
             guard: Duration::from_secs(10),
             path_grace: Duration::from_secs(1),
             shares_blocks: self.is_in_set(),
+            set_id: self.profiles().set_id(Nf::Smf),
             upfs: vec![edge],
             breakouts: if self.plan.breaks_out { vec![breakout] } else { Vec::new() },
             emergency: (self.plan.services.emergency != EmergencyUes::None).then(|| {

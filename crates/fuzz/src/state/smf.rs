@@ -71,6 +71,7 @@ fn smf() -> Smf {
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),
         shares_blocks: false,
+        set_id: None,
         upfs: Vec::new(),
         breakouts: Vec::new(),
         emergency: None,

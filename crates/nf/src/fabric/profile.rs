@@ -37,6 +37,17 @@ pub struct ProfileConfig {
     pub is_in_set: bool,
 }
 
+impl ProfileConfig {
+    /// The NF Set of an NF (TS 23.003 28.12): AMF Set and Region identify that of the AMF; those of the process's other NFs have the same number.
+    pub fn set_id(&self, nf: Nf) -> Option<Arc<str>> {
+        let amf_id = self.guamis.first()?.amf_id;
+        let plmn = self.plmns.first().filter(|_| self.is_in_set)?;
+        let region = if nf == Nf::Amf { format!(".region{:02x}", amf_id.region) } else { String::new() };
+        let (mcc, mnc) = (plmn.mcc(), plmn.mnc());
+        Some(format!("set{:03x}{region}.{nf}set.5gc.mnc{mnc:0>3}.mcc{mcc}", amf_id.set).into())
+    }
+}
+
 /// The services that each NF offers, with their API version.
 const fn services(nf: Nf) -> &'static [(ServiceName, &'static str)] {
     match nf {
@@ -86,7 +97,7 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
     if config.reads_embedded && matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf) {
         profile.announce_embedded();
     }
-    profile.nf_set_id_list = set_id(nf, config).into_iter().collect();
+    profile.nf_set_id_list = config.set_id(nf).into_iter().collect();
     match nf {
         Nf::Amf => {
             profile.amf_info = amf_info(config);
@@ -141,15 +152,6 @@ fn plain_service(service: &NfService, plain: SocketAddr) -> NfService {
     }
     service.ip_end_points = vec![end_point];
     service
-}
-
-/// The NF Set of an NF (TS 23.003 28.12): AMF Set and Region identify that of the AMF; those of the process's other NFs have the same number.
-fn set_id(nf: Nf, config: &ProfileConfig) -> Option<Arc<str>> {
-    let amf_id = config.guamis.first()?.amf_id;
-    let plmn = config.plmns.first().filter(|_| config.is_in_set)?;
-    let region = if nf == Nf::Amf { format!(".region{:02x}", amf_id.region) } else { String::new() };
-    let (mcc, mnc) = (plmn.mcc(), plmn.mnc());
-    Some(format!("set{:03x}{region}.{nf}set.5gc.mnc{mnc:0>3}.mcc{mcc}", amf_id.set).into())
 }
 
 /// Address and port of the apiRoot. A host name would belong in the profile's `fqdn`, which Pith

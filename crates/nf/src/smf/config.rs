@@ -4,6 +4,7 @@ use super::pool::contains;
 use crate::kit::{Addressing, Duration, IpNetwork, overlap};
 use pith_types::{Ambr, Dnn, Snssai, Tac};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 /// A data network that the SMF serves.
 #[derive(Debug, Clone)]
@@ -124,6 +125,8 @@ pub struct SmfConfig {
     pub emergency: Option<EmergencyServices>,
     /// Blocks of ids pass between this SMF and others of its set.
     pub shares_blocks: bool,
+    /// The NF Set of this SMF, if it is in one (TS 23.003 28.12).
+    pub set_id: Option<Arc<str>>,
 }
 
 impl SmfConfig {

@@ -44,6 +44,7 @@ pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) -
     let identity = env.identity;
     let mut body =
         SmfRegistration::new(identity.instance_id, session.pdu_session_id, session.snssai, identity.plmn);
+    body.smf_set_id.clone_from(&env.config.set_id);
     body.dnn = Some(session.dnn.clone());
     let callback = Uri::callback(&identity.api_root, &NfType::Smf, "dereg-notify", &env.reference(session));
     body.dereg_callback_uri = Some(callback);

@@ -291,6 +291,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             arp_priority: emergency.arp_priority,
         }),
         shares_blocks: config.set.is_used(),
+        set_id: profile_config(config, false).set_id(Nf::Smf),
     }
 }
 

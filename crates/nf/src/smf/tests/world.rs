@@ -57,6 +57,7 @@ pub(super) fn config() -> SmfConfig {
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),
         shares_blocks: false,
+        set_id: None,
         upfs: Vec::new(),
         breakouts: Vec::new(),
         emergency: None,
