@@ -7,13 +7,15 @@
 //! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first. The
 //! activation of a user plane, and the request of an AMF to go on with an association of another AMF, are repeated once, too, while the UE waits:
 //! their result is the same. An SMF's report of the subscribed QoS is repeated, as that of a state: the session would keep what was subscribed before.
+//! So is that a UE does not support reflective QoS any longer.
 //!
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
 //!
 //! A request waits for its retransmission while the other NF restarts. If the NF has sent a later request for the same resource,
 //! the earlier one is not repeated: it would undo the later one. Nor is that an AMF serves a session's UE (TS 29.502 5.2.2.3.6), once the AMF has
-//! transferred the UE's context: the SMF would take the session from the AMF that serves the UE now.
+//! transferred the UE's context: the SMF would take the session from the AMF that serves the UE now. Nor does a session that has ended subscribe
+//! to changed data: it has deregistered, and nothing would end the subscription.
 
 use super::agent::Call;
 use super::reselection::may_be_reselected;
@@ -164,12 +166,16 @@ impl Retransmissions {
         Some(kept)
     }
 
-    /// The caller of a call that says which AMF serves a session's UE, and the NF's own tag, unless the AMF ends the session.
-    pub(super) fn announcement(&self, key: TimerKey) -> Option<(Nf, Tag)> {
+    /// The caller of a call that is not repeated when the caller's context has ended, and the NF's own tag: one that says which AMF serves a
+    /// session's UE, unless the AMF ends the session; or a session's subscription, which ends with the session's registration.
+    pub(super) fn of_context(&self, key: TimerKey) -> Option<(Nf, Tag)> {
         let kept = self.kept.get(&u32::try_from(key.owner).ok()?)?;
-        let Request::UpdateSmContext(request) = &kept.request else { return None };
-        let is_announcement = request.body.serving_nf_id.is_some() && kept.tag.owner != NOBODY;
-        is_announcement.then_some((kept.nf, kept.tag))
+        let is_of_context = match &kept.request {
+            Request::UpdateSmContext(request) => request.body.serving_nf_id.is_some(),
+            Request::SdmSubscribe(_) => kept.nf == Nf::Smf,
+            _ => false,
+        };
+        (is_of_context && kept.tag.owner != NOBODY).then_some((kept.nf, kept.tag))
     }
 
     /// A call is not sent again.
@@ -206,7 +212,7 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::N2InfoNotify(_)
         | Request::RegistrationStatusUpdate(_)
         | Request::SmPolicyUpdateNotify(_) => true,
-        Request::UpdateSmPolicy(request) => reports_subscribed_qos(request),
+        Request::UpdateSmPolicy(request) => reported_state(request).is_some(),
         // The second one replaces the first.
         Request::SdmSubscribe(request) => request.body.implicit_unsubscribe == Some(true),
         Request::UpdateThreeGppRegistration(request) => request.body.purge_flag == Some(true),
@@ -252,13 +258,16 @@ const fn takes_policy(request: &Request) -> bool {
     matches!(request, Request::UpdateAmPolicyAssociation(request) if request.body.notification_uri.is_some())
 }
 
-/// Whether a report to the PCF says what is subscribed now (TS 29.512 4.2.4.2), and not that something happened.
-fn reports_subscribed_qos(request: &UpdateSmPolicy) -> bool {
-    let is_of_subscription = |it: &PolicyControlRequestTrigger| {
-        matches!(it, PolicyControlRequestTrigger::SeAmbrCh | PolicyControlRequestTrigger::DefQosCh)
-    };
-    let triggers = &request.body.rep_policy_ctrl_req_triggers;
-    !triggers.is_empty() && triggers.iter().all(is_of_subscription)
+/// The state that a report to the PCF is about, if it does not say that something happened: the QoS that is subscribed now (TS 29.512 4.2.4.2), or
+/// that the UE does not support reflective QoS (table 5.6.3.6-1).
+fn reported_state(request: &UpdateSmPolicy) -> Option<&'static str> {
+    use PolicyControlRequestTrigger::{DefQosCh, RefQosIndCh, SeAmbrCh};
+    match &request.body.rep_policy_ctrl_req_triggers[..] {
+        [] => None,
+        [RefQosIndCh] => Some("reflective-qos"),
+        triggers if triggers.iter().all(|it| matches!(it, SeAmbrCh | DefQosCh)) => Some("subscribed-qos"),
+        _ => None,
+    }
 }
 
 /// The resource of a request that later requests may concern too. A reference of an SM context is unique at its SMF.
@@ -276,8 +285,8 @@ fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
         Request::RegistrationStatusUpdate(request) => {
             Some(format!("{root}/transfer/{}", request.ue_context_id))
         }
-        Request::UpdateSmPolicy(request) if reports_subscribed_qos(request) => {
-            Some(format!("{root}/subscribed-qos/{}", request.sm_policy_id))
+        Request::UpdateSmPolicy(request) => {
+            reported_state(request).map(|state| format!("{root}/{state}/{}", request.sm_policy_id))
         }
         // Each notification has all rules of the session.
         Request::SmPolicyUpdateNotify(request) => Some(request.uri.to_string()),
@@ -362,8 +371,8 @@ mod tests {
             let mut retransmissions = Retransmissions::default();
             let kept = retransmissions.note(&call, &root());
             let ReplyAction::RetryAfter(key, _) = retransmissions.reply(kept, lost()) else { panic!() };
-            let announcement = (serving && owner != NOBODY).then_some((Nf::Amf, tag));
-            assert_eq!(retransmissions.announcement(key), announcement);
+            let of_context = (serving && owner != NOBODY).then_some((Nf::Amf, tag));
+            assert_eq!(retransmissions.of_context(key), of_context);
             retransmissions.supersede(key);
             assert!(
                 matches!(retransmissions.due_call(key), Some(DueCall::Superseded(Nf::Amf, of)) if of == tag)
@@ -440,6 +449,40 @@ mod tests {
         assert_ne!(later, GIVEN);
         assert!(matches!(kept.due_call(key), Some(DueCall::Superseded(Nf::Smf, GIVEN))));
         assert!(matches!(kept.reply(later, lost()), ReplyAction::RetryAfter(..)));
+    }
+
+    /// It says what the UE supports now. A report of other QoS does not supersede it.
+    #[test]
+    fn a_report_that_reflective_qos_is_revoked_is_repeated() {
+        use PolicyControlRequestTrigger::{RefQosIndCh, SeAmbrCh};
+        let call = |trigger| {
+            let mut body = pith_sbi::npcf_smpolicycontrol::SmPolicyUpdateContextData::default();
+            body.rep_policy_ctrl_req_triggers = vec![trigger];
+            let request = UpdateSmPolicy { sm_policy_id: "1".into(), body }.into();
+            Call { nf: Nf::Smf, tag: GIVEN, target: Target::Root(root()), request }
+        };
+        let mut kept = Retransmissions::default();
+        let tag = kept.note(&call(RefQosIndCh), &root());
+        let ReplyAction::RetryAfter(key, _) = kept.reply(tag, lost()) else { panic!("gives up") };
+        kept.note(&call(SeAmbrCh), &root());
+        assert!(matches!(kept.due_call(key), Some(DueCall::Send(Nf::Smf, again, ..)) if again == tag));
+    }
+
+    /// A session that has ended has deregistered, and its subscription would stay.
+    #[test]
+    fn a_session_that_is_not_there_any_longer_does_not_subscribe() {
+        let ue_id = "imsi-999700000000001".parse().unwrap();
+        let callback = pith_sbi::Uri::new(&root(), "/nsmf-callback/v1/sdm-change/1");
+        let mut body = pith_sbi::nudm_sdm::SdmSubscription::new(pith_sbi::NfInstanceId(1), callback, vec![]);
+        body.implicit_unsubscribe = Some(true);
+        let request: Request = pith_sbi::nudm_sdm::SdmSubscribe { ue_id, body }.into();
+        for (nf, of_context) in [(Nf::Smf, Some((Nf::Smf, GIVEN))), (Nf::Amf, None)] {
+            let call = Call { nf, tag: GIVEN, target: Target::Root(root()), request: request.clone() };
+            let mut kept = Retransmissions::default();
+            let tag = kept.note(&call, &root());
+            let ReplyAction::RetryAfter(key, _) = kept.reply(tag, lost()) else { panic!("gives up") };
+            assert_eq!(kept.of_context(key), of_context);
+        }
     }
 
     /// The SMF was killed in the middle of a service request.

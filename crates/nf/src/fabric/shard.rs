@@ -680,10 +680,10 @@ impl Shard {
     }
 
     /// The pause of a call is over. An AMF that no longer has the UE's context does not repeat that it serves the UE: the AMF to which it has
-    /// transferred the context does.
+    /// transferred the context does. A session that has ended does not subscribe.
     fn repeat_call(&mut self, now: Instant, key: TimerKey, out: &mut Vec<ShardEffect>) {
-        let announcement = self.retransmissions.announcement(key);
-        if announcement.is_some_and(|(nf, tag)| self.context_of_call(nf, tag).is_none()) {
+        let of_context = self.retransmissions.of_context(key);
+        if of_context.is_some_and(|(nf, tag)| self.context_of_call(nf, tag).is_none()) {
             self.retransmissions.supersede(key);
         }
         match self.retransmissions.due_call(key) {
