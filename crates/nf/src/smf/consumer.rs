@@ -20,7 +20,7 @@ use pith_sbi::nsmf_pdusession::{
 };
 use pith_sbi::nudm_sdm::{GetSmData, SdmChangeNotification, SdmSubscribe, SdmSubscription};
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfDeregistration, SmfRegistration};
-use pith_sbi::{NfType, Reply, ResourceUri, Response, Uri};
+use pith_sbi::{Cause, NfType, Problem, Reply, ResourceUri, Response, Uri};
 use pith_types::{Plmn, Supi};
 
 /// Nudm_SDM_Get: session management subscription data (TS 29.503 5.2.2.2.5).
@@ -36,6 +36,11 @@ pub(super) fn get_sm_data(
         plmn_id: Some(plmn_id),
     };
     session.call(env, Target::any(), request)
+}
+
+/// Whether an NF has not processed a request, or has failed in it for some time: a later request may succeed.
+pub(super) fn is_unanswered(problem: &Problem) -> bool {
+    problem.status >= 500 || problem.is(&Cause::NfDiscoveryFailure)
 }
 
 /// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a).
@@ -269,6 +274,13 @@ pub(super) fn request_paging(session: &mut SmContext, env: &mut Env<'_>, mut req
     request.body.five_qi = Some(session.qos.five_qi);
     let target = amf_of(session);
     session.request_paging(env, target, request);
+}
+
+/// Sends the UE the command that answers its revocation of reflective QoS. A refusal for some time has effect
+/// ([`super::procedure::refused_transfer`]).
+pub(super) fn answer_revocation(session: &mut SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) {
+    let target = amf_of(session);
+    session.answer_revocation(env, target, request);
 }
 
 /// Calls the session's AMF; the answer is ignored.

@@ -350,7 +350,7 @@ pub(super) struct ReflectiveQos {
     pub revocation: Option<u8>,
     /// The PCF has not answered the report of the revocation.
     pub awaits_pcf: bool,
-    /// The SMF has restarted since: it sends the command, and the report, again.
+    /// The SMF has restarted since, or the AMF has refused the command for some time: it sends the command, and the report, again.
     pub is_interrupted: bool,
 }
 
@@ -387,7 +387,16 @@ const PAGING: u32 = 1 << 31;
 /// This bit says that the call reports an event to the PCF: a decision in its reply is applied in any state.
 const REPORT: u32 = 1 << 30;
 
+/// This bit says that the call sends the UE the command that answers its revocation of reflective QoS: no state waits for its reply, which may be
+/// a refusal.
+const REVOCATION: u32 = 1 << 29;
+
 impl CallId {
+    /// Whether the call answers the UE's revocation of reflective QoS.
+    pub(super) const fn answers_revocation(self) -> bool {
+        self.0 & REVOCATION != 0
+    }
+
     /// Whether the call reports an event to the PCF.
     pub(super) const fn reports_to_pcf(self) -> bool {
         self.0 & REPORT != 0
@@ -661,6 +670,17 @@ impl SmContext {
         env.out.call(Tag::new(tag.owner, tag.step | REPORT), target, request.into());
     }
 
+    /// Sends the UE the answer to its revocation of reflective QoS: the id in the reply says so.
+    pub(super) fn answer_revocation(
+        &mut self,
+        env: &mut Env<'_>,
+        target: Target,
+        request: impl Into<Request>,
+    ) {
+        let tag = self.next_tag();
+        env.out.call(Tag::new(tag.owner, tag.step | REVOCATION), target, request.into());
+    }
+
     /// Whether one of its addresses is static.
     pub(super) fn has_static(&self, address: IpAddr) -> bool {
         let prefix = self.addressing.v6.map(|(prefix, _)| prefix.into());
@@ -681,7 +701,7 @@ impl SmContext {
     }
 
     fn next_tag(&mut self) -> Tag {
-        self.calls = self.calls.wrapping_add(1) & !(PAGING | REPORT);
+        self.calls = self.calls.wrapping_add(1) & !(PAGING | REPORT | REVOCATION);
         Tag::new(self.key.to_u64(), self.calls)
     }
 

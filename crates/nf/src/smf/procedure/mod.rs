@@ -53,7 +53,8 @@ pub(super) fn on_reply(
             consumer::delete_created_resource(reply, env.out);
             return next;
         }
-        session.reflective.awaits_pcf &= !call.reports_to_pcf();
+        let is_unanswered = reply.as_ref().is_err_and(|problem| consumer::is_unanswered(problem));
+        session.reflective.awaits_pcf &= !call.reports_to_pcf() || is_unanswered;
         if call.reports_to_pcf()
             && let Ok(Response::SmPolicyDecision(decision)) = &reply
         {

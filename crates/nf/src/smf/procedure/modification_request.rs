@@ -22,7 +22,7 @@
 //! | #32 | services that this SMF does not have: EPS bearers, header compression, time-sensitive networking, multicast and more |
 //! | #31 | other |
 
-use super::{Established, State};
+use super::{Established, State, refused_transfer};
 use crate::smf::context::{DEFAULT_QFI, SmContext};
 use crate::smf::env::Env;
 use crate::smf::flows::DEFAULT_RULE;
@@ -89,15 +89,19 @@ pub(in crate::smf) fn revokes_reflective_qos(
     is_without && is_all && (session.reflective.is_supported || session.reflective.revocation.is_some())
 }
 
-/// The SMF has restarted before the UE or the PCF answered: they may not know that the revocation is in effect.
+/// The SMF has restarted before the UE or the PCF answered, or the AMF has refused the command for some time: they may not know that the revocation
+/// is in effect.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    if refused_transfer::is_waiting(session) {
+        return established.into();
+    }
     if std::mem::take(&mut session.reflective.is_interrupted) {
         if let Some(pti) = session.reflective.revocation {
             let command = n1::modification_accept(session, pti);
             let mut transfer = consumer::transfer(session, Some(command), None);
             // An idle UE waits for no answer.
             transfer.body.skip_ind = Some(true);
-            consumer::notify_amf(session, env, transfer);
+            consumer::answer_revocation(session, env, transfer);
         }
         if session.reflective.awaits_pcf {
             consumer::report_revoked_reflective_qos(session, env);

@@ -1,5 +1,5 @@
 //! Messages that the AMF refuses for the time of a handover or a registration of the UE (TS 23.502 4.9.1.3.1, 4.2.2.2.2; TS 29.518 5.2.2.3.1): downlink
-//! data of an idle session, and PDU SESSION MODIFICATION COMMAND. They are sent again.
+//! data of an idle session, PDU SESSION MODIFICATION COMMAND, and the answer to a UE that revokes reflective QoS. They are sent again.
 //!
 //! ```text
 //!  AMF ─> 409 TEMPORARY_REJECT_HANDOVER_ONGOING, or _REGISTRATION_ONGOING                             Guard
@@ -8,11 +8,12 @@
 //! ```
 //!
 //! The guard timer runs in states that do not use it otherwise. A repeated command counts as a retransmission; downlink data are reported until
-//! the AMF accepts or refuses them for good. A message that begins or ends a session is not sent again: Pith's AMF does not refuse it for a
-//! handover.
+//! the AMF accepts or refuses them for good, and so is the answer to a revocation, also if the AMF does not answer. A message that begins or ends
+//! a session is not sent again: Pith's AMF does not refuse it for a handover.
 
 use super::State;
 use super::state::Phase;
+use crate::smf::consumer;
 use crate::smf::context::{CallId, SmContext};
 use crate::smf::env::Env;
 use crate::smf::timers::SessionTimer;
@@ -42,10 +43,16 @@ pub(super) fn on_refusal(
     problem: &Problem,
 ) {
     let causes = [Cause::TemporaryRejectHandoverOngoing, Cause::TemporaryRejectRegistrationOngoing];
-    if !causes.iter().any(|cause| problem.is(cause)) {
+    let is_temporary = causes.iter().any(|cause| problem.is(cause));
+    if call.answers_revocation() {
+        let is_awaited = session.reflective.revocation.is_some();
+        if !is_awaited || !(is_temporary || consumer::is_unanswered(problem)) {
+            return;
+        }
+        session.reflective.is_interrupted = true;
+    } else if !is_temporary {
         return;
-    }
-    if call.requests_paging() {
+    } else if call.requests_paging() {
         session.pending.downlink_data = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_none());
     } else if session.modification.is_none() {
         return;
@@ -69,7 +76,8 @@ pub(in crate::smf) fn on_update(
     }
 }
 
-/// Sends a command again. Downlink data follow as soon as the session is established ([`super::user_plane::resume`]).
+/// Sends a command again. Downlink data and the answer to a revocation follow as soon as the session is established
+/// ([`super::user_plane::resume`], [`super::modification_request::resume`]).
 pub(super) fn send_again(state: &State, session: &mut SmContext, env: &mut Env<'_>) {
     if let Some(modification) = session.modification.take() {
         modification.on_t3591(state, session, env);

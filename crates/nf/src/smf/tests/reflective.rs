@@ -5,6 +5,7 @@ use super::flows::{complete, gnb_modifies, pcc, remove};
 use super::policy::notify;
 use super::residency::{self, restarted};
 use super::world::*;
+use crate::kit::Timer;
 use pith_nas::GsmBody;
 use pith_nas::GsmCause;
 use pith_nas::gsm::{
@@ -20,7 +21,7 @@ use pith_sbi::npcf_smpolicycontrol::{
     FailureCode, FlowDirection, SmPolicyDecision, SmPolicyUpdateNotifyResult,
 };
 use pith_sbi::nsmf_pdusession::UpCnxState;
-use pith_sbi::{Created, Operation, Request, Response, Uri};
+use pith_sbi::{Cause, Created, Operation, Request, Response, Uri};
 use std::time::Duration;
 
 fn with_capability(octets: &[u8]) -> Vec<u8> {
@@ -314,6 +315,94 @@ fn a_revocation_that_a_restart_interrupts_is_answered_and_reported_again() {
         // A UE that has given its request up.
         next.uplink_with(7, GsmStatus::new(GsmCause::PtiMismatch));
         assert_eq!(next.bench.nf.sessions.iter().count(), 1);
+    }
+}
+
+/// The SMF has stored that the UE revokes its support, and has restarted before the UE or the PCF answered.
+fn restarted_while_revoking() -> World {
+    let mut world = residency::tracked(awaiting_complete());
+    gnb_modifies(&mut world, &[2], &[]);
+    complete(&mut world);
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    world.uplink_with(7, revocation(|_| {}));
+    let stored = residency::stored(&mut world);
+    restarted(&world, &stored, config())
+}
+
+/// Commands for the request of the UE.
+fn answers_to_ue(world: &mut World) -> usize {
+    std::mem::take(&mut world.n1).iter().filter(|message| message.pti == 7).count()
+}
+
+/// A handover or a registration is in progress, or the AMF is not reachable.
+#[test]
+fn the_command_of_a_revocation_that_the_amf_refuses_for_some_time_is_sent_again() {
+    for cause in [
+        Cause::TemporaryRejectHandoverOngoing,
+        Cause::TemporaryRejectRegistrationOngoing,
+        Cause::TimedOutRequest,
+        Cause::TargetNfNotReachable,
+    ] {
+        let mut next = restarted_while_revoking();
+        next.script.insert(Operation::N1N2MessageTransfer, problem(cause.clone()));
+        next.associate(UPF, "upf");
+        assert_eq!(answers_to_ue(&mut next), 1, "{cause:?}");
+        next.expire(Timer::SbiGuard);
+        assert_eq!(answers_to_ue(&mut next), 1, "{cause:?}");
+        next.script.remove(&Operation::N1N2MessageTransfer);
+        next.expire(Timer::SbiGuard);
+        assert_eq!(answers_to_ue(&mut next), 1, "{cause:?}");
+        assert!(next.bench.timers.keys().all(|key| key.timer != Timer::SbiGuard));
+        next.deactivate();
+        assert_eq!(answers_to_ue(&mut next), 0, "the AMF has it");
+    }
+}
+
+/// Such as that the UE is in CM-IDLE, and waits for no answer.
+#[test]
+fn the_command_of_a_revocation_that_the_amf_refuses_for_good_is_not_sent_again() {
+    for cause in [Cause::UeInCmIdleState, Cause::ContextNotFound] {
+        let mut next = restarted_while_revoking();
+        next.script.insert(Operation::N1N2MessageTransfer, problem(cause));
+        next.associate(UPF, "upf");
+        assert_eq!(answers_to_ue(&mut next), 1);
+        assert!(next.bench.timers.keys().all(|key| key.timer != Timer::SbiGuard));
+        next.deactivate();
+        assert_eq!(answers_to_ue(&mut next), 0);
+    }
+}
+
+/// The handover was in progress when the SMF had restarted.
+#[test]
+fn a_ue_that_has_answered_meanwhile_gets_no_further_command() {
+    let mut next = restarted_while_revoking();
+    next.script.insert(Operation::N1N2MessageTransfer, problem(Cause::TemporaryRejectHandoverOngoing));
+    next.associate(UPF, "upf");
+    assert_eq!(answers_to_ue(&mut next), 1);
+    next.uplink_with(7, PduSessionModificationComplete::new());
+    next.script.remove(&Operation::N1N2MessageTransfer);
+    next.expire(Timer::SbiGuard);
+    assert_eq!(answers_to_ue(&mut next), 0);
+}
+
+#[test]
+fn a_report_of_a_revocation_that_the_pcf_does_not_answer_is_sent_again_after_a_restart() {
+    for (cause, again) in [
+        (Cause::TimedOutRequest, true),
+        (Cause::TargetNfNotReachable, true),
+        (Cause::PolicyAssociationNotFound, false),
+    ] {
+        let mut world = residency::tracked(awaiting_complete());
+        gnb_modifies(&mut world, &[2], &[]);
+        complete(&mut world);
+        world.script.insert(Operation::UpdateSmPolicy, problem(cause.clone()));
+        world.uplink_with(7, revocation(|_| {}));
+        world.uplink_with(7, PduSessionModificationComplete::new());
+        let stored = residency::stored(&mut world);
+        let mut next = restarted(&world, &stored, config());
+        next.associate(UPF, "upf");
+        let reports = next.take_ladder().matches("pcf <- UpdateSmPolicy").count();
+        assert_eq!(reports, usize::from(again), "{cause:?}");
     }
 }
 
