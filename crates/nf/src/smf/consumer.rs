@@ -4,7 +4,7 @@ use super::context::{Access, CallId, IpVersions, Qos, SmContext, UeAddress};
 use super::env::{Env, IGNORED_REPLY};
 use crate::kit::{Outbox, Target};
 use pith_sbi::common::{
-    Arp, PduSessionType, PreemptionCapability, PreemptionVulnerability, SubscribedDefaultQos,
+    Arp, DateTime, PduSessionType, PreemptionCapability, PreemptionVulnerability, SubscribedDefaultQos,
 };
 use pith_sbi::namf_communication::{
     N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData,
@@ -19,7 +19,7 @@ use pith_sbi::nsmf_pdusession::{
     ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
 };
 use pith_sbi::nudm_sdm::{GetSmData, SdmChangeNotification, SdmSubscribe, SdmSubscription};
-use pith_sbi::nudm_uecm::{RegisterSmf, SmfDeregistration, SmfRegistration};
+use pith_sbi::nudm_uecm::{RegisterSmf, RetrieveSmfRegistration, SmfDeregistration, SmfRegistration};
 use pith_sbi::{Cause, NfType, Problem, Reply, ResourceUri, Response, Uri};
 use pith_types::{Plmn, Supi};
 
@@ -43,8 +43,8 @@ pub(super) fn is_unanswered(problem: &Problem) -> bool {
     problem.status >= 500 || problem.is(&Cause::NfDiscoveryFailure)
 }
 
-/// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a).
-pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) -> CallId {
+/// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a), with the time of the session's first one.
+pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi, first: DateTime) -> CallId {
     session.is_registered = true;
     let identity = env.identity;
     let mut body =
@@ -53,9 +53,15 @@ pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) -
     body.dnn = Some(session.dnn.clone());
     let callback = Uri::callback(&identity.api_root, &NfType::Smf, "dereg-notify", &env.reference(session));
     body.dereg_callback_uri = Some(callback);
-    body.registration_time = Some(identity.date_time(env.now));
+    body.registration_time = Some(first);
     let pdu_session_id = session.pdu_session_id;
     session.call(env, Target::any(), RegisterSmf { ue_id: supi, pdu_session_id, body })
+}
+
+/// Nudm_UECM_Get: the SMF that is registered for the session (TS 29.503 5.3.2.5).
+pub(super) fn retrieve_registration(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) -> CallId {
+    let request = RetrieveSmfRegistration { ue_id: supi, pdu_session_id: session.pdu_session_id };
+    session.call(env, Target::any(), request)
 }
 
 /// Nudm_SDM_Subscribe to changes of the session's data (TS 23.502 4.3.2.2.1 step 4b). The subscription ends with the registration.

@@ -14,7 +14,8 @@
 //!  emergency  marks an emergency session; absent in others
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
 //!  reflective whether the UE derives QoS rules, RQ timer, rules whose packets have the RQI, and the revocation; absent if there is nothing of these
-//!  subscribed subscribed QoS, and a change of the subscription; absent if the authorised QoS is the subscribed one, and there is no change
+//!  subscribed subscribed QoS, and a change of the subscription, or the registration with the UDM; absent if the authorised QoS is the subscribed
+//!             one, and there is nothing of these
 //!  addressing static addresses and framed routes of the subscription; absent if there are none
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
@@ -26,6 +27,7 @@ use super::{AmfLink, IpVersions, Pending, Qos, ReflectiveQos, SmContext, UeAddre
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Addressing, Context, Handles, Key, Nf, UpfHandle};
 use crate::smf::flows::SessionFlows;
+use crate::smf::procedure::subscription_change::SubscriptionChange;
 use pith_ngap::transfer::SecondaryRatUsage;
 use pith_types::ContextId;
 
@@ -59,8 +61,9 @@ const TUNNELS: Section = Section { id: 8, name: "tunnels", version: 1 };
 /// Absent if no gNB has reported usage of a secondary RAT.
 const USAGE: Section = Section { id: 9, name: "usage", version: 1 };
 
-/// A session without the section has the QoS that is subscribed.
-const SUBSCRIBED: Section = Section { id: 10, name: "subscribed", version: 1 };
+/// A session without the section has the QoS that is subscribed, and is registered with the UDM. Version 2 has a registration that the UDM has not
+/// answered, too.
+const SUBSCRIBED: Section = Section { id: 10, name: "subscribed", version: 2 };
 
 /// Absent unless it is an emergency session. (A document of all NFs of a UE has room for section numbers to 15.)
 const EMERGENCY: Section = Section { id: 11, name: "emergency", version: 1 };
@@ -269,8 +272,18 @@ pub(in crate::smf) fn unpack(
         })?;
         flows.note_reflective_rules(&rules);
     }
-    let (subscribed, subscription_change) =
-        if sections.has(&SUBSCRIBED) { sections.unpack(&SUBSCRIBED)? } else { (qos.clone(), None) };
+    let (mut subscribed, mut subscription_change) = (qos.clone(), None);
+    if sections.has(&SUBSCRIBED) {
+        (subscribed, subscription_change) = sections.read(&SUBSCRIBED, |version, reader| {
+            let subscribed = Pack::unpack(reader)?;
+            let change = if version > 1 {
+                Pack::unpack(reader)?
+            } else {
+                SubscriptionChange::unpack_version_1(reader)?
+            };
+            Ok((subscribed, change))
+        })?;
+    }
     let (mut leaving, mut deletion) = (Vec::new(), None);
     if sections.has(&LEAVING) {
         (leaving, deletion) = sections.read(&LEAVING, |version, reader| {

@@ -344,7 +344,7 @@ pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env
     for timer in SessionTimer::ALL {
         session.stop(env, timer);
     }
-    session.modification = None;
+    (session.modification, session.subscription_change) = (None, None);
     let address = std::mem::take(&mut session.address);
     held.delete_at_upfs(session, env);
     // The policy association, the registration in the UDM and sessions at UPFs, which are to be deleted.

@@ -17,16 +17,28 @@
 //!
 //! A new session registers with the UDM and then subscribes to changes (TS 23.502 4.3.2.2.1 step 4), while it is established. If the UDM had not
 //! answered both before a restart, the SMF registers and subscribes again, and requests the data: they may have changed without a notification.
+//! So does a session whose request was repeated without an answer, when its user plane is activated next.
+//!
+//! ```text
+//!         Registering                           <─ UDM
+//!         Registered                            <─ PCF   the policy association
+//!         Subscribing                           <─ UDM
+//!  restart, or activation after no answer
+//!         Retrieving                            <─ UDM   the session ends if the UE has another SM context, whose registration is later
+//!         Reregistering, Resubscribing          <─ UDM   with the time of the first registration; then as a change
+//! ```
 
 use super::{Established, State, modification, release};
 use crate::kit::Level;
-use crate::kit::document::{pack_enum, pack_struct};
-use crate::smf::consumer;
+use crate::kit::document::{Pack, Reader, UnpackError, pack_enum, pack_struct};
+use crate::smf::consumer::{self, is_unanswered};
 use crate::smf::context::{CallId, Qos, SmContext};
 use crate::smf::env::Env;
 use crate::smf::procedure::establishment::{authorise, subscribed_data};
 use pith_nas::GsmCause;
+use pith_sbi::common::DateTime;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
+use pith_sbi::nudm_uecm::SmfRegistration;
 use pith_sbi::{Cause, Operation, Problem, Reply, Response};
 use pith_types::Supi;
 
@@ -38,6 +50,8 @@ pub(in crate::smf) struct SubscriptionChange {
     repeats_command: bool,
     /// The QoS that the session gets when the UE's user plane is active.
     deferred: Option<Qos>,
+    /// The time of the session's first registration, until the UDM has answered registration and subscription.
+    registered_at: Option<DateTime>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +78,15 @@ enum Stage {
     Registered,
     /// Waits for the answer to the second Nudm_UECM_Registration; the session subscribes then.
     Reregistering(CallId),
+    /// Waits for the registration that the UDM has, before the second one.
+    Retrieving(CallId),
+    /// The UDM does not answer, and the user plane is active. The session registers again with the next activation.
+    Unanswered,
+    /// The same, and the user plane is deactivated.
+    AwaitingActivation,
 }
 
-pack_struct!(SubscriptionChange { stage, repeats_command, deferred });
+pack_struct!(SubscriptionChange { stage, repeats_command, deferred, registered_at });
 pack_enum!(Stage {
     0 => Due,
     1 => AwaitingData(call),
@@ -79,9 +99,26 @@ pack_enum!(Stage {
     8 => Registering(call),
     9 => Registered,
     10 => Reregistering(call),
+    11 => Retrieving(call),
+    12 => Unanswered,
+    13 => AwaitingActivation,
 });
 
 impl SubscriptionChange {
+    /// The data are to be requested.
+    const DUE: Self = Self { stage: Stage::Due, repeats_command: false, deferred: None, registered_at: None };
+
+    /// Unpacks a change of version 1 of its section.
+    pub(in crate::smf) fn unpack_version_1(reader: &mut Reader<'_>) -> Result<Option<Self>, UnpackError> {
+        let change: Option<(Stage, bool, Option<Qos>)> = Pack::unpack(reader)?;
+        Ok(change.map(|(stage, repeats_command, deferred)| Self {
+            stage,
+            repeats_command,
+            deferred,
+            registered_at: None,
+        }))
+    }
+
     /// Whether the UDM or the PCF are to answer.
     pub(in crate::smf) const fn awaits_nf(&self) -> bool {
         self.call().is_some()
@@ -94,12 +131,15 @@ impl SubscriptionChange {
             | Stage::Subscribing(call)
             | Stage::Resubscribing(call)
             | Stage::Registering(call)
-            | Stage::Reregistering(call) => Some(call),
+            | Stage::Reregistering(call)
+            | Stage::Retrieving(call) => Some(call),
             Stage::Due
             | Stage::AwaitingUserPlane
             | Stage::Applying
             | Stage::Unsubscribed
-            | Stage::Registered => None,
+            | Stage::Registered
+            | Stage::Unanswered
+            | Stage::AwaitingActivation => None,
         }
     }
 
@@ -116,14 +156,17 @@ impl SubscriptionChange {
             | Stage::Resubscribing(_)
             | Stage::Registering(_)
             | Stage::Registered
-            | Stage::Reregistering(_) => false,
+            | Stage::Reregistering(_)
+            | Stage::Retrieving(_)
+            | Stage::Unanswered
+            | Stage::AwaitingActivation => false,
         }
     }
 
     /// It begins again: the answers that it waits for do not count, and the UE may not have got the command.
     fn due(self) -> Self {
         let repeats_command = self.repeats_command || self.stage == Stage::Applying;
-        Self { stage: Stage::Due, repeats_command, ..self }
+        Self { repeats_command, deferred: self.deferred, ..Self::DUE }
     }
 
     /// As [`SubscriptionChange::due`], after a restart: the UDM may not have got registration and subscription.
@@ -139,8 +182,28 @@ pub(in crate::smf) fn awaits(session: &SmContext, call: CallId) -> bool {
 
 /// Registers with the UDM. The session is established meanwhile.
 pub(in crate::smf) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
-    let stage = Stage::Registering(consumer::register(session, env, supi));
-    session.subscription_change = Some(SubscriptionChange { stage, repeats_command: false, deferred: None });
+    let now = env.identity.date_time(env.now);
+    let stage = Stage::Registering(consumer::register(session, env, supi, now));
+    let change = SubscriptionChange { stage, registered_at: Some(now), ..SubscriptionChange::DUE };
+    session.subscription_change = Some(change);
+}
+
+/// Requests the registration that the UDM has: the UE may have established the session again since, at another SMF.
+fn retrieve_registration(session: &mut SmContext, env: &mut Env<'_>) {
+    if let Some(supi) = session.ue.supi().cloned() {
+        let call = consumer::retrieve_registration(session, env, supi);
+        set(session, Stage::Retrieving(call));
+    }
+}
+
+/// Registers again, with the time of the first registration: the UDM refuses it if there is a later one.
+fn register_again(session: &mut SmContext, env: &mut Env<'_>) {
+    let first = session.subscription_change.as_ref().and_then(|change| change.registered_at);
+    if let Some(supi) = session.ue.supi().cloned() {
+        let first = first.unwrap_or_else(|| env.identity.date_time(env.now));
+        let call = consumer::register(session, env, supi, first);
+        set(session, Stage::Reregistering(call));
+    }
 }
 
 /// The session has a policy association. It subscribes to changes, after the registration, with which the subscription ends.
@@ -160,9 +223,8 @@ fn subscribe(session: &mut SmContext, env: &mut Env<'_>, stage: fn(CallId) -> St
 /// The UDM notifies a change: the current data are requested as soon as the session is established, also if a request is in progress, which may
 /// have been answered before.
 pub(in crate::smf) fn begin(session: &mut SmContext) {
-    let due = SubscriptionChange { stage: Stage::Due, repeats_command: false, deferred: None };
     let former = session.subscription_change.take();
-    session.subscription_change = Some(former.map_or(due, SubscriptionChange::due));
+    session.subscription_change = Some(former.map_or(SubscriptionChange::DUE, SubscriptionChange::due));
 }
 
 /// Requests the data, registers and subscribes again, or applies what was decided while the UE was idle.
@@ -176,12 +238,9 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
                 set(session, Stage::AwaitingData(call));
             }
         }
-        Some(Stage::Unsubscribed) => {
-            if let Some(supi) = session.ue.supi().cloned() {
-                let call = consumer::register(session, env, supi);
-                set(session, Stage::Reregistering(call));
-            }
-        }
+        Some(Stage::Unsubscribed) => retrieve_registration(session, env),
+        Some(Stage::AwaitingActivation) if is_active => retrieve_registration(session, env),
+        Some(Stage::Unanswered) if !is_active => set(session, Stage::AwaitingActivation),
         Some(Stage::AwaitingUserPlane) if is_active => apply_deferred(session),
         _ => {}
     }
@@ -217,7 +276,7 @@ pub(in crate::smf) fn repeat_with_user_plane(session: &mut SmContext) {
         Some(change) => change.repeats_command = true,
         none => {
             let (stage, deferred) = (Stage::AwaitingUserPlane, Some(session.qos.clone()));
-            *none = Some(SubscriptionChange { stage, repeats_command: false, deferred });
+            *none = Some(SubscriptionChange { stage, deferred, ..SubscriptionChange::DUE });
         }
     }
 }
@@ -233,48 +292,90 @@ pub(in crate::smf) fn on_reply(
     match change.stage {
         Stage::AwaitingData(_) => on_data(state, session, env, reply),
         Stage::AwaitingDecision(_, subscribed) => on_decision(state, session, env, (reply, subscribed)),
-        Stage::Subscribing(_) => {
-            on_subscribed(session, env, &reply, change.repeats_command);
-            state
+        Stage::Retrieving(_) => on_former_registration(state, session, env, change.registered_at, &reply),
+        Stage::Registering(_) | Stage::Reregistering(_) | Stage::Subscribing(_) | Stage::Resubscribing(_) => {
+            on_registration(state, session, env, change, &reply)
         }
-        Stage::Resubscribing(_) => {
-            on_subscribed(session, env, &reply, true);
-            state
-        }
-        Stage::Registering(_) => {
-            log_refusal(session, env, "no registration with the UDM", &reply);
-            if matches!(state, State::AwaitingPolicyDecision(_)) {
-                set(session, Stage::Registered);
-            } else {
-                subscribe(session, env, Stage::Subscribing);
-            }
-            state
-        }
-        Stage::Reregistering(_) => {
-            log_refusal(session, env, "no registration with the UDM", &reply);
-            subscribe(session, env, Stage::Resubscribing);
-            state
-        }
-        Stage::Due | Stage::AwaitingUserPlane | Stage::Applying | Stage::Unsubscribed | Stage::Registered => {
-            state
-        }
+        Stage::Due
+        | Stage::AwaitingUserPlane
+        | Stage::Applying
+        | Stage::Unsubscribed
+        | Stage::Registered
+        | Stage::Unanswered
+        | Stage::AwaitingActivation => state,
     }
 }
 
-fn log_refusal(session: &SmContext, env: &mut Env<'_>, what: &str, reply: &Reply) {
-    if let Err(problem) = reply {
-        session.log(env, Level::Warn, || format!("{what}: {problem}"));
+/// The registration that the UDM has. The SMF compares the times itself: a UDM can't know whether a request whose time is long past is a repeated
+/// one, or that of a wrong clock.
+fn on_former_registration(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    first: Option<DateTime>,
+    reply: &Reply,
+) -> State {
+    match reply {
+        Ok(Response::SmfRegistration(known)) if is_replaced(session, env, first, known) => {
+            return end_replaced(state, session, env);
+        }
+        Err(problem) if is_unanswered(problem) => await_activation(&state, session, env, problem),
+        _ => register_again(session, env),
     }
+    state
 }
 
-/// The UDM has answered Nudm_SDM_Subscribe. A session whose changes it does not notify goes on.
-fn on_subscribed(session: &mut SmContext, env: &mut Env<'_>, reply: &Reply, requests_data: bool) {
-    log_refusal(session, env, "no subscription to changes", reply);
-    if requests_data {
-        set(session, Stage::Due);
-    } else {
-        session.subscription_change = None;
+/// Whether the registration is that of another SM context, which the UE has got later.
+fn is_replaced(session: &SmContext, env: &Env<'_>, first: Option<DateTime>, known: &SmfRegistration) -> bool {
+    let reference = env.reference(session);
+    let is_own = known.dereg_callback_uri.as_ref().is_some_and(|uri| uri.id() == reference);
+    !is_own && known.registration_time.zip(first).is_some_and(|(known, first)| known > first)
+}
+
+fn end_replaced(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    session.log(env, Level::Info, || "the UE has another SM context for the session: it ends".to_owned());
+    release::end_duplicate(state, session, env)
+}
+
+/// The UDM has answered a registration or a subscription. A session that it refuses, or whose changes it does not notify, goes on.
+fn on_registration(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    change: SubscriptionChange,
+    reply: &Reply,
+) -> State {
+    match reply {
+        Ok(_) => {}
+        Err(problem) if problem.is(&Cause::LateOverlappingRequest) => {
+            return end_replaced(state, session, env);
+        }
+        Err(problem) if is_unanswered(problem) => {
+            await_activation(&state, session, env, problem);
+            return state;
+        }
+        Err(problem) => log_problem(session, env, problem),
     }
+    match change.stage {
+        Stage::Registering(_) if matches!(state, State::AwaitingPolicyDecision(_)) => {
+            set(session, Stage::Registered);
+        }
+        Stage::Registering(_) => subscribe(session, env, Stage::Subscribing),
+        Stage::Reregistering(_) => subscribe(session, env, Stage::Resubscribing),
+        Stage::Subscribing(_) if !change.repeats_command => session.subscription_change = None,
+        _ => session.subscription_change = Some(change.due()),
+    }
+    state
+}
+
+/// The UDM does not answer, although the request was repeated. UDMs that are not reachable are not requested at once again.
+fn await_activation(state: &State, session: &mut SmContext, env: &mut Env<'_>, problem: &Problem) {
+    log_problem(session, env, problem);
+    set(session, if state.has_tunnel() { Stage::Unanswered } else { Stage::AwaitingActivation });
+}
+
+fn log_problem(session: &SmContext, env: &mut Env<'_>, problem: &Problem) {
+    session.log(env, Level::Warn, || format!("no registration with the UDM, or subscription: {problem}"));
 }
 
 /// The subscribed data.
@@ -347,7 +448,7 @@ fn decide(state: &State, session: &mut SmContext, qos: Qos) {
         session.subscription_change = None;
     } else if state.has_tunnel() {
         session.pending.qos = Some(qos);
-        *change = SubscriptionChange { stage: Stage::Applying, repeats_command: false, deferred: None };
+        *change = SubscriptionChange { stage: Stage::Applying, ..SubscriptionChange::DUE };
     } else {
         (change.stage, change.deferred) = (Stage::AwaitingUserPlane, Some(qos));
     }

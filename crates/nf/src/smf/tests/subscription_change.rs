@@ -1,23 +1,25 @@
 //! Changed session management subscription data (TS 23.502 4.3.3.2 step 1b).
 
+use super::super::SmfConfig;
 use super::policy::{enforced, notify, rule};
 use super::residency::{restarted, stored, tracked};
 use super::world::*;
-use crate::kit::Timer;
-use crate::testing::{ambr, root};
+use crate::kit::{Duration, Timer};
+use crate::testing::{ambr, instance, plmn, root};
 use pith_nas::gsm::{
     PduSessionModificationCommandReject, PduSessionModificationComplete, PduSessionReleaseComplete,
 };
 use pith_nas::{GsmBody, GsmCause};
 use pith_ngap::transfer::ModifyRequestTransfer;
-use pith_sbi::common::{Arp, SubscribedDefaultQos};
+use pith_sbi::common::{Arp, DateTime, SubscribedDefaultQos};
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::npcf_smpolicycontrol::{
     PolicyControlRequestTrigger, SessionRule, SmPolicyDecision, SmPolicyUpdateContextData,
 };
 use pith_sbi::nsmf_pdusession::UpCnxState;
 use pith_sbi::nudm_sdm::{DnnConfiguration, ModificationNotification, SdmChangeNotification, SmSubsData};
-use pith_sbi::{Cause, NfType, Operation, Request, Response};
+use pith_sbi::nudm_uecm::SmfRegistration;
+use pith_sbi::{Cause, NfType, Operation, Problem, Request, Response, Uri};
 use pith_types::Snssai;
 
 /// The UDM has these data.
@@ -356,7 +358,8 @@ fn a_session_that_a_restart_interrupts_in_its_subscription_subscribes_again() {
         let mut next = restarted(&world, &stored, config());
         next.associate(UPF, "upf");
         let ladder = next.take_ladder();
-        let requests = "udm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData";
+        let requests =
+            "udm <- RetrieveSmfRegistration\nudm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData";
         assert_eq!((ladder.contains(requests), ladder.contains("udm")), (!answered, !answered), "{ladder}");
         assert!(!known(&next).2, "nothing has changed");
     }
@@ -375,7 +378,8 @@ fn a_session_that_a_restart_interrupts_in_its_registration_registers_again() {
         let mut next = restarted(&world, &stored, config());
         next.associate(UPF, "upf");
         let ladder = next.take_ladder();
-        let requests = "udm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData";
+        let requests =
+            "udm <- RetrieveSmfRegistration\nudm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData";
         assert_eq!((ladder.contains(requests), ladder.contains("udm")), (!answered, !answered), "{ladder}");
         assert!(!known(&next).2, "nothing has changed");
     }
@@ -392,6 +396,185 @@ fn a_session_subscribes_after_its_registration() {
     let seen = world.bench.reply(tag, Ok(Response::NoContent));
     world.follow(seen);
     assert_eq!(world.take_ladder(), "udm <- SdmSubscribe");
+}
+
+/// The registrations that the SMF has requested, and not got an answer for.
+fn registrations(world: &World) -> Vec<SmfRegistration> {
+    let of = |request: &Request| match request {
+        Request::RegisterSmf(request) => Some(request.body.clone()),
+        _ => None,
+    };
+    world.open.iter().filter_map(|(_, request)| of(request)).collect()
+}
+
+/// A session whose SMF ended before the UDM had answered its registration, and the time of that; and the SMF 100 s later.
+fn restarted_while_registering() -> (World, DateTime) {
+    let mut world = tracked(World::new());
+    world.script.insert(Operation::RegisterSmf, None);
+    world.establish();
+    world.gnb_answers();
+    let [first] = &registrations(&world)[..] else { panic!("one registration") };
+    let stored = stored(&mut world);
+    let mut next = restarted(&world, &stored, config());
+    next.bench.now = world.bench.now + Duration::from_secs(100);
+    next.script.insert(Operation::RegisterSmf, None);
+    (next, first.registration_time.unwrap())
+}
+
+/// An established session whose registration the UDM has not answered.
+pub(super) fn registering() -> World {
+    let mut world = World::new();
+    world.script.insert(Operation::RegisterSmf, None);
+    world.establish();
+    world.gnb_answers();
+    world
+}
+
+/// Another SM context that the UE has got meanwhile has a later one.
+#[test]
+fn a_session_registers_again_with_the_time_of_its_first_registration() {
+    let (mut next, first) = restarted_while_registering();
+    next.associate(UPF, "upf");
+    let [again] = &registrations(&next)[..] else { panic!("one registration") };
+    assert_eq!(again.registration_time, Some(first));
+}
+
+/// The UE has established the session again meanwhile, at another SMF.
+#[test]
+fn a_session_that_another_sm_context_has_replaced_during_a_restart_ends() {
+    let registered = |time: DateTime, after: i64, reference: &str| {
+        let mut registration = SmfRegistration::new(instance(8), 5, Snssai::of_sst(1), plmn());
+        let callback = Uri::callback(&root("smf-8"), &NfType::Smf, "dereg-notify", reference);
+        registration.dereg_callback_uri = Some(callback);
+        registration.registration_time = Some(DateTime::from_unix_ms(time.unix_ms() + after));
+        Some(Ok(Response::SmfRegistration(Box::new(registration))))
+    };
+    for (after, is_own, ends) in [(90_000, false, true), (-90_000, false, false), (90_000, true, false)] {
+        let (mut next, first) = restarted_while_registering();
+        let reference =
+            if is_own { next.reference.clone() } else { "1f00000007.0123456789abcdef".to_owned() };
+        next.script.insert(Operation::RetrieveSmfRegistration, registered(first, after, &reference));
+        next.associate(UPF, "upf");
+        let ladder = next.take_ladder();
+        let registers = ladder.contains("udm <- RetrieveSmfRegistration\nudm <- RegisterSmf");
+        assert_eq!((registers, registrations(&next).len()), (!ends, usize::from(!ends)), "{ladder}");
+        let is_released = ladder.contains("amf <- SmContextStatusNotify");
+        assert_eq!((is_released, ladder.contains("SmfDeregistration")), (ends, false), "{ladder}");
+        assert_eq!(next.bench.nf.audit().contexts, usize::from(!ends));
+    }
+}
+
+/// The request was repeated after the other context had been registered.
+#[test]
+fn a_session_whose_registration_is_refused_for_a_later_sm_context_ends() {
+    for is_established in [true, false] {
+        let mut world = World::new();
+        world.script.insert(Operation::RegisterSmf, None);
+        if !is_established {
+            world.script.insert(Operation::CreateSmPolicy, None);
+        }
+        world.establish();
+        world.take_ladder();
+        let (tag, _) = world.open.remove(0);
+        let seen = world.bench.reply(tag, Err(Problem::new(Cause::LateOverlappingRequest).into()));
+        world.follow(seen);
+        let ladder = world.take_ladder();
+        assert!(ladder.contains("amf <- SmContextStatusNotify"), "{ladder}");
+        assert!(!ladder.contains("SdmSubscribe") && !ladder.contains("SmfDeregistration"), "{ladder}");
+        assert_eq!(world.bench.nf.audit().contexts, 0);
+    }
+}
+
+/// The UDM is not reachable for longer than the request is repeated. The session registers with the next activation of its user plane.
+#[test]
+fn a_session_whose_registration_or_subscription_is_not_answered_registers_with_the_next_activation() {
+    for operation in [Operation::RegisterSmf, Operation::SdmSubscribe] {
+        for cause in [Cause::TimedOutRequest, Cause::TargetNfNotReachable, Cause::NfDiscoveryFailure] {
+            let mut world = World::new();
+            world.script.insert(operation, None);
+            world.establish();
+            world.gnb_answers();
+            world.script.remove(&operation);
+            world.take_ladder();
+            let (tag, _) = world.open.remove(0);
+            let seen = world.bench.reply(tag, Err(Problem::new(cause).into()));
+            world.follow(seen);
+            assert_eq!(world.take_ladder(), "", "{operation:?}");
+            world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+            world.gnb_answers();
+            assert!(!world.take_ladder().contains("udm"), "it was active");
+            world.deactivate();
+            assert!(!world.take_ladder().contains("udm"));
+            world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+            world.gnb_answers();
+            let ladder = world.take_ladder();
+            let requests =
+                "RetrieveSmfRegistration\nudm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData";
+            assert!(ladder.contains(requests), "{ladder}");
+            assert!(!known(&world).2, "nothing has changed");
+        }
+    }
+}
+
+/// At once if no UDM is known: then the session registers when it is established.
+#[test]
+fn a_registration_that_no_udm_answers_is_repeated_once_for_each_activation() {
+    let mut world = World::new();
+    world.script.insert(Operation::RegisterSmf, problem(Cause::NfDiscoveryFailure));
+    world.establish();
+    world.gnb_answers();
+    let ladder = world.take_ladder();
+    assert_eq!(
+        (ladder.matches("RegisterSmf").count(), ladder.contains("SdmSubscribe")),
+        (2, false),
+        "{ladder}"
+    );
+    world.script.insert(Operation::RetrieveSmfRegistration, problem(Cause::TimedOutRequest));
+    for _ in 0..2 {
+        world.deactivate();
+        world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+        world.gnb_answers();
+        let ladder = world.take_ladder();
+        assert_eq!(ladder.matches("udm").count(), 1, "{ladder}");
+    }
+}
+
+/// TS 29.503 table 6.2.6.2.4-1: `smfSetId`.
+#[test]
+fn the_smf_registers_with_its_set() {
+    for set_id in [None, Some("set001.smfset.5gc.mnc070.mcc999".into())] {
+        let mut world = World::with(SmfConfig { set_id: set_id.clone(), ..config() }, &["upf"]);
+        world.script.insert(Operation::RegisterSmf, None);
+        world.establish();
+        assert_eq!(registrations(&world)[0].smf_set_id, set_id);
+    }
+}
+
+#[test]
+fn a_session_whose_registration_is_refused_for_good_subscribes() {
+    let mut world = World::new();
+    world.script.insert(Operation::RegisterSmf, problem(Cause::DnnNotAllowed));
+    world.establish();
+    assert!(world.take_ladder().contains("udm <- RegisterSmf\npcf <- CreateSmPolicy\nudm <- SdmSubscribe"));
+    assert!(!known(&world).2);
+}
+
+/// Its context is there until the UPF has answered.
+#[test]
+fn a_session_that_has_ended_does_not_subscribe() {
+    let mut world = World::new();
+    world.script.insert(Operation::RegisterSmf, None);
+    world.silent.insert(UPF);
+    world.establish();
+    world.release_by_amf();
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("udm <- SmfDeregistration"), "{ladder}");
+    let (tag, _) = world.open.remove(0);
+    let seen = world.bench.reply(tag, Ok(Response::NoContent));
+    world.follow(seen);
+    assert_eq!(world.take_ladder(), "");
+    world.upf_answers_late();
+    world.is_quiet();
 }
 
 /// The notification says that the UDM has the subscription.
