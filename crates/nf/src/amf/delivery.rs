@@ -1,7 +1,7 @@
 //! Messages from SMFs for a UE and its gNB (TS 23.502 4.2.3.3): sent at once, or queued until the
 //! UE is reachable.
 
-use super::connection::FormerRequests;
+use super::connection::{FormerRequests, RanContext};
 use super::consumer;
 use super::context::{Env, UeContext};
 use super::procedure::nas_non_delivery;
@@ -12,7 +12,8 @@ use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Key, Level, Timer};
 use bytes::Bytes;
 use pith_nas::GmmMessage;
-use pith_ngap::{ModifyItem, SessionTransfer, SetupItem};
+use pith_ngap::transfer::SetupUnsuccessfulTransfer;
+use pith_ngap::{Cause, CauseRadioNetwork, ModifyItem, SessionTransfer, SetupItem};
 use pith_sbi::Uri;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
@@ -299,8 +300,7 @@ pub(crate) fn takes_release_answer(ue: &UeContext, env: &mut Env<'_>, id: u8) ->
     releases_resources(ue, id)
 }
 
-/// The gNB is to answer a setup, or a release before one. If it does not, its connection is released, and the setup is sent when the UE is
-/// connected again.
+/// The gNB is to answer a setup, or a release before one ([`fail_setups_of_gnb`]).
 pub(crate) fn guard_setups(ue: &UeContext, env: &mut Env<'_>) {
     if let Some(key) = ue.connection.filter(|_| awaits_setups(ue)) {
         env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
@@ -309,15 +309,41 @@ pub(crate) fn guard_setups(ue: &UeContext, env: &mut Env<'_>) {
 
 /// Whether a setup waits for an answer of the gNB.
 pub(crate) fn awaits_setups(ue: &UeContext) -> bool {
-    let awaits = |it: &PduSession| it.held_setup.is_some() || it.user_plane == UserPlane::Activating;
-    ue.sessions.iter().any(awaits)
+    ue.sessions.iter().any(|it| it.held_setup.is_some() || is_unanswered(ue, it))
 }
 
-/// The gNB has answered.
+/// Whether the gNB has got the setup of the session, and has not answered.
+fn is_unanswered(ue: &UeContext, session: &PduSession) -> bool {
+    session.user_plane == UserPlane::Activating && !ue.procedure.has_setup_of(session.id)
+}
+
+/// The gNB has answered. The timer of a context setup goes on.
 pub(crate) fn end_guard(ue: &UeContext, env: &mut Env<'_>) {
-    if let Some(key) = ue.connection.filter(|_| !awaits_setups(ue)) {
+    let Some(key) = ue.connection.filter(|_| !awaits_setups(ue)) else { return };
+    if env.connections.get(key).is_some_and(|it| it.context == RanContext::Established) {
         env.out.stop(key.to_u64(), Timer::NgapGuard);
     }
+}
+
+/// The gNB does not answer setups, or its answers say nothing of some sessions: they have failed. Their late results concern nobody. A setup that
+/// waits for a release can't follow: the connection is released, and the setup is sent when the UE is connected again. Returns whether there is
+/// none of these.
+pub(crate) fn fail_setups_of_gnb(ue: &mut UeContext, env: &mut Env<'_>) -> bool {
+    let failed = ue.sessions.iter().filter(|it| is_unanswered(ue, it)).map(|it| it.id);
+    for id in failed.collect::<Vec<_>>() {
+        env.out
+            .log(Level::Warn, || format!("{}: the gNB does not answer the setup of session {id}", ue.name()));
+        if let Some(session) = ue.session_mut(id) {
+            session.user_plane = UserPlane::Deactivated;
+        }
+        if let Some(former) = former_requests_mut(ue, env) {
+            former.setups.insert(id);
+        }
+        let cause = Cause::RadioNetwork(CauseRadioNetwork::unspecified);
+        let transfer = SetupUnsuccessfulTransfer { cause }.encode();
+        consumer::report(ue, env, id, transfer, N2SmInfoType::PduResSetupFail);
+    }
+    !awaits_setups(ue)
 }
 
 /// The gNB has released the resources of a session: sends the deferred setup.
@@ -344,14 +370,13 @@ pub(crate) fn keep_held_setups(ue: &mut UeContext) {
 pub(crate) fn release_held_setups(
     ue: &mut UeContext,
     env: &mut Env<'_>,
-    key: Key,
+    key: Option<Key>,
     is_listed: impl Fn(u8) -> bool,
 ) {
-    let held: Vec<_> = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take()).collect();
-    if held.is_empty() {
-        return;
+    if let Some(key) = key {
+        env.out.stop(key.to_u64(), Timer::NgapGuard);
     }
-    env.out.stop(key.to_u64(), Timer::NgapGuard);
+    let held: Vec<_> = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take()).collect();
     let left = held.into_iter().filter_map(|message| {
         let n2 = message.n2.filter(|_| !is_listed(message.id));
         SmfMessage::of_session(message.id, message.n1, n2)
@@ -359,18 +384,19 @@ pub(crate) fn release_held_setups(
     ue.undelivered.extend(left.map(|message| Undelivered { message, on_failure: None }));
 }
 
-/// As [`release_held_setups`], of an N2 handover, whose source gNB has another connection. A session that has begun since has no resources there,
-/// whatever that gNB has not answered, and its SMF knows of none.
+/// As [`release_held_setups`], of an N2 handover, whose source gNB has another connection, or has lost it. A session that has begun since has no
+/// resources there, whatever that gNB has not answered, and its SMF knows of none.
 pub(crate) fn leave_source(
     ue: &mut UeContext,
     env: &mut Env<'_>,
-    source: Key,
+    source: Option<Key>,
     is_listed: impl Fn(u8) -> bool,
 ) {
-    let former = env.connections.get(source).map_or(FormerRequests::NONE, |it| it.former);
+    let former = source.and_then(|key| env.connections.get(key)).map(|it| it.former);
     release_held_setups(ue, env, source, is_listed);
-    let is_new =
-        |it: &&mut PduSession| it.user_plane == UserPlane::Replacing && former.releases.contains(it.id);
+    let is_new = |it: &&mut PduSession| {
+        it.user_plane == UserPlane::Replacing && former.is_none_or(|former| former.releases.contains(it.id))
+    };
     ue.sessions.iter_mut().filter(is_new).for_each(|it| it.user_plane = UserPlane::Deactivated);
 }
 

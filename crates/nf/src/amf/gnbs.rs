@@ -6,7 +6,8 @@
 use crate::kit::document::Names;
 use crate::kit::{Allowance, Duration, GnbHandle, GnbInfo, Instant};
 use pith_types::{Snssai, Tai};
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(crate) struct Gnbs {
     refusals: BTreeMap<GnbHandle, Allowance>,
     /// Global RAN Node IDs of gNBs whose association has ended, and which may retain their UEs: until they return.
     lost: BTreeMap<GnbHandle, Arc<str>>,
+    /// The slices that all connected gNBs of a tracking area together support; made when it is needed.
+    slices: OnceCell<BTreeMap<Tai, BTreeSet<Snssai>>>,
 }
 
 /// Names of lost gNBs that are kept.
@@ -45,6 +48,7 @@ impl Gnbs {
             expected: BTreeMap::new(),
             refusals: BTreeMap::new(),
             lost: BTreeMap::new(),
+            slices: OnceCell::new(),
         }
     }
 
@@ -79,6 +83,7 @@ impl Gnbs {
     pub fn disconnect(&mut self, gnb: GnbHandle, may_retain_ues: bool) -> Option<Arc<GnbInfo>> {
         self.refusals.remove(&gnb);
         let info = self.connected.remove(&gnb)?;
+        self.slices.take();
         if may_retain_ues && self.lost.len() < MAX_LOST {
             self.lost.insert(gnb, info.global_id.as_str().into());
         }
@@ -108,12 +113,14 @@ impl Gnbs {
 
     /// Whether connected gNBs support all these slices in a tracking area, or none of them serves it.
     pub fn may_support(&self, tai: &Tai, slices: &[Snssai]) -> bool {
-        let there = || {
-            let areas = self.connected.values().flat_map(|info| &info.supported);
-            areas.filter(|(served, _)| served == tai).map(|(_, slices)| slices)
-        };
-        there().next().is_none()
-            || slices.iter().all(|slice| there().any(|supported| supported.contains(slice)))
+        let by_area = self.slices.get_or_init(|| {
+            let mut by_area = BTreeMap::<Tai, BTreeSet<Snssai>>::new();
+            for (tai, slices) in self.connected.values().flat_map(|info| &info.supported) {
+                by_area.entry(*tai).or_default().extend(slices);
+            }
+            by_area
+        });
+        by_area.get(tai).is_none_or(|supported| slices.iter().all(|slice| supported.contains(slice)))
     }
 
     pub fn is_expecting(&self) -> bool {
@@ -131,6 +138,7 @@ impl Deref for Gnbs {
 
 impl DerefMut for Gnbs {
     fn deref_mut(&mut self) -> &mut Self::Target {
+        self.slices.take();
         &mut self.connected
     }
 }

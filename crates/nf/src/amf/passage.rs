@@ -13,6 +13,7 @@ use super::Amf;
 use super::config::HALF_OPEN_CONTEXT;
 use super::connection::{FormerRequests, NgConnection, RanContext};
 use super::context::{DeferredAction, UeContext, host_of};
+use super::delivery;
 use super::document::{pack_local, unpack_local};
 use super::n2::release_connection;
 use super::procedure::Procedure;
@@ -315,6 +316,7 @@ impl Amf {
                 let left = clock.instant(deadline).since(env.now);
                 ue.start(env, timer, left.max(Duration::from_millis(1)));
             }
+            delivery::guard_setups(ue, env);
         });
         Ok(())
     }

@@ -55,11 +55,18 @@ impl Reported {
 
     /// Whether the report of that gNB is of a UE that was passed on to another AMF just before. Until the other AMF sends its first message, the
     /// gNB sends its own to the former AMF, which does not have the UE any longer, and says so (TS 23.502 4.2.2.2.3, TS 38.413 10.6). The gNB
-    /// then releases the UE before the message of the other AMF, which is for an id that is not in use any longer.
-    fn is_of_passed_on(&self, gnb: u32, passed_on: &BTreeMap<RanConnection, Instant>, now: Instant) -> bool {
+    /// then releases the UE before the message of the other AMF, which is for an id that is not in use any longer. `may_be_killed`: the other AMF
+    /// may never send one.
+    fn is_of_passed_on(
+        &self,
+        gnb: u32,
+        passed_on: &BTreeMap<RanConnection, Instant>,
+        (now, may_be_killed): (Instant, bool),
+    ) -> bool {
         passed_on.range((gnb, 0)..=(gnb, u32::MAX)).any(|((_, ran_id), at)| {
             let is_for_it = self.has(&format!("for RAN UE NGAP ID {ran_id}, which is not in use"));
-            now < *at + PASSED_ON && (self.is_unknown_ue() || is_for_it)
+            let is_timely = may_be_killed || now < *at + PASSED_ON;
+            is_timely && (self.is_unknown_ue() || is_for_it)
         })
     }
 }
@@ -130,7 +137,8 @@ impl World {
     fn is_passed_on(&self, reported: &Reported) -> bool {
         let Reporter::Gnb(endpoint) = reported.by else { return false };
         let gnb = (endpoint / self.plan.amfs() + 1) as u32;
-        reported.is_of_passed_on(gnb, &self.journal().passed_on, self.now)
+        let may_be_killed = self.crash_points.crashed.is_some();
+        reported.is_of_passed_on(gnb, &self.journal().passed_on, (self.now, may_be_killed))
     }
 
     /// Whether a UE reports a command that repeats one it has answered: its answer was lost with the process that was killed, or with the
@@ -171,11 +179,14 @@ mod tests {
     #[test]
     fn reports_of_a_ue_that_was_passed_on_are_due_for_its_connection_and_a_short_time() {
         let passed_on = BTreeMap::from([((2, 7), at(10))]);
-        let of = |text: &str, gnb, seconds| reported(text).is_of_passed_on(gnb, &passed_on, at(seconds));
+        let of = |text: &str, gnb, seconds| {
+            reported(text).is_of_passed_on(gnb, &passed_on, (at(seconds), false))
+        };
         let unknown = "the AMF sent ERROR INDICATION: unknown local UE NGAP ID";
         assert!(of(unknown, 2, 11));
         assert!(!of(unknown, 1, 11), "another gNB");
         assert!(!of(unknown, 2, 12), "too late");
+        assert!(reported(unknown).is_of_passed_on(2, &passed_on, (at(24), true)));
         assert!(of("DownlinkNasTransport for RAN UE NGAP ID 7, which is not in use", 2, 11));
         assert!(!of("DownlinkNasTransport for RAN UE NGAP ID 77, which is not in use", 2, 11));
         assert!(!of("DownlinkNasTransport for RAN UE NGAP ID 7, which is not in use", 2, 12));

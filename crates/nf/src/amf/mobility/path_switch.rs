@@ -99,7 +99,7 @@ pub(crate) fn request(
     });
     end_missing_sessions(ue, env, &message);
     let is_listed = |id: u8| message.sessions.iter().any(|item| item.pdu_session_id == id);
-    delivery::release_held_setups(ue, env, key, is_listed);
+    delivery::release_held_setups(ue, env, Some(key), is_listed);
     for item in message.sessions {
         let id = item.pdu_session_id;
         if !ue.has_service_for(id) {

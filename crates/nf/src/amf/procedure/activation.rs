@@ -117,6 +117,10 @@ impl AwaitingSessionActivation {
         matches!(self.purpose, Purpose::Registration(_))
     }
 
+    pub fn has_setup_of(&self, id: u8) -> bool {
+        self.activated.sessions.iter().any(|item| item.pdu_session_id == id)
+    }
+
     /// The reply of one SMF.
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Step {
         let at = self.calls.iter().position(|(id, _)| *id == call);

@@ -206,6 +206,11 @@ impl Procedure {
         matches!(self, Self::AwaitingSessionActivation(state) if state.awaits_session(id))
     }
 
+    /// Whether the SMF has answered an activation of that session, and the gNB gets the setup when other SMFs have answered, too.
+    pub fn has_setup_of(&self, id: u8) -> bool {
+        matches!(self, Self::AwaitingSessionActivation(state) if state.has_setup_of(id))
+    }
+
     /// Whether a registration is in progress whose result was not yet sent to the UE, or an authentication.
     pub fn is_registering(&self) -> bool {
         match self {

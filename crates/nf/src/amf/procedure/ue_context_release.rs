@@ -99,19 +99,13 @@ pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 impl Amf {
-    /// The NGAP guard timer expired: the gNB did not answer. If a context setup or the setup of a session was pending, the connection is
+    /// The NGAP guard timer expired: the gNB did not answer. Setups of sessions have failed; if a context setup was pending, the connection is
     /// released; if a release was pending, the connection is treated as lost. During an N2 handover the gNB may answer afterwards (TS 23.502
     /// 4.9.1.3.1).
     pub(in crate::amf) fn ngap_guard(&mut self, now: Instant, key: Key, out: &mut Outbox) {
         let Some(connection) = self.shared.connections.get(key) else { return };
-        if connection.context == RanContext::Established {
-            let ue = connection.ue.and_then(|ue| self.ues.view(ue));
-            let ue = ue.filter(|ue| ue.connection == Some(key) && delivery::awaits_setups(ue));
-            let Some(ue) = ue else { return };
-            if ue.mobility.is_n2_handover() {
-                let after = self.shared.config.timers.ngap_guard;
-                return out.start(key.to_u64(), Timer::NgapGuard, after);
-            }
+        if matches!(connection.context, RanContext::Established | RanContext::Switching) {
+            return self.setup_guard(now, (key, connection.ue), out);
         }
         out.log(Level::Warn, || format!("{:?}: the gNB does not answer", connection.id));
         if connection.context == RanContext::Releasing {
@@ -122,5 +116,19 @@ impl Amf {
             n2::release_connection(env, key, Cause::RadioNetwork(cause));
         });
         self.settle(now, out);
+    }
+
+    fn setup_guard(&mut self, now: Instant, (key, ue): (Key, Option<Key>), out: &mut Outbox) {
+        let ue = ue.filter(|ue| self.ues.view(*ue).is_some_and(|ue| ue.connection == Some(key)));
+        let Some(ue) = ue else { return };
+        self.with_ue(now, ue, out, |ue, env| {
+            if ue.mobility.is_handover() {
+                return delivery::guard_setups(ue, env);
+            }
+            if !delivery::fail_setups_of_gnb(ue, env) {
+                let cause = CauseRadioNetwork::release_due_to_5gc_generated_reason;
+                n2::release(ue, env, Cause::RadioNetwork(cause));
+            }
+        });
     }
 }

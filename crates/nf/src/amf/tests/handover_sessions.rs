@@ -6,6 +6,7 @@ use super::n2_handover::{
     AT_TARGET, acknowledge, answer, commanded, connected, ids, notify, requested, require, states, updates,
 };
 use super::world::*;
+use crate::kit::{Input, N2Input};
 use pith_ngap::{HandoverCommand, HandoverRequest, UeContextReleaseCommand};
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType};
@@ -85,6 +86,12 @@ fn a_session_that_is_replaced_while_paths_are_switched_has_no_user_plane_yet() {
 /// The source gNB has not released the resources of the first session. The setup of the second one waits for that no longer.
 #[test]
 fn a_setup_that_waits_for_the_source_gnb_is_sent_to_the_target_gnb() {
+    for is_source_lost in [false, true] {
+        setup_follows(is_source_lost);
+    }
+}
+
+fn setup_follows(is_source_lost: bool) {
     let (mut world, mut phone) = connected(&[5, 6]);
     replace(&mut world, &mut phone);
     let setup = transfer(5, Some(b"accept"), Some((NgapIeType::PduResSetupReq, b"setup")));
@@ -97,8 +104,13 @@ fn a_setup_that_waits_for_the_source_gnb_is_sent_to_the_target_gnb() {
     acknowledge(&mut world, id, &[6], &[]);
     answer(&mut world, Some(N2SmInfoType::HandoverCmd));
     let _: HandoverCommand = take_message!(world, GNB, HandoverCommand);
+    if is_source_lost {
+        world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    }
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
+    if !is_source_lost {
+        let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
+    }
     let setup = take_message!(world, OTHER_GNB, PduSessionResourceSetupRequest);
     assert_eq!(setup.sessions[0].transfer, b"setup");
     assert_eq!(states(&world), [Some(HoState::Completed)], "of session 6");

@@ -30,26 +30,62 @@ fn set_up_response(world: &mut World, phone: &Phone, id: u8) {
 }
 
 /// It answers for other sessions only, or not at all: the session would stay in activation, and a service request would say that it has a user
-/// plane.
+/// plane. The other sessions go on.
 #[test]
-fn a_setup_that_the_gnb_does_not_answer_ends_its_connection() {
+fn a_setup_that_the_gnb_does_not_answer_has_failed() {
     let (mut world, mut phone) = connected(&[]);
-    world.script.remove(&Operation::UpdateSmContext);
     for id in [5, 6] {
         phone.send(&mut world, establishment(id));
         set_up(&mut world, id);
     }
     set_up_response(&mut world, &phone, 5);
     assert!(world.running().contains(&Timer::NgapGuard), "session 6 waits");
+    world.calls.clear();
     world.expire(Timer::NgapGuard);
-    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
-    assert!(world.downlinks.is_empty());
+    assert_eq!(super::n2_handover::updates(&world)[0].n2_sm_info_type, Some(N2SmInfoType::PduResSetupFail));
+    assert!(world.downlinks.is_empty() && !world.running().contains(&Timer::NgapGuard));
+    // A late answer: the gNB releases the resources.
+    set_up_response(&mut world, &phone, 6);
+    let release = take_message!(world, GNB, PduSessionResourceReleaseCommand);
+    assert_eq!(release.sessions[0].pdu_session_id, 6);
+    assert_eq!(world.amf.audit().connected, 1);
+}
+
+/// The gNB of an Xn handover owes no answer to what the source gNB was asked.
+#[test]
+fn a_path_switch_ends_the_wait_for_the_source_gnb() {
+    let (mut world, mut phone) = connected(&[5]);
+    phone.send(&mut world, establishment(6));
+    set_up(&mut world, 6);
+    xn_handover::switch(&mut world, OTHER_GNB, &xn_handover::request(phone.amf_id.unwrap(), &[5]));
+    assert!(!world.running().contains(&Timer::NgapGuard), "{:?}", world.running());
+}
+
+/// The timer is that of the context setup, too.
+#[test]
+fn an_answer_without_sessions_does_not_end_the_wait_for_a_context() {
+    let (mut world, mut phone) = connected(&[]);
+    phone.release(&mut world);
+    let request = phone.service_request(pith_nas::ie::ServiceType::Signalling);
+    let request = phone.initial_nas(request);
+    world.downlinks.clear();
+    phone.connect(&mut world, request);
+    let _ = phone.receive(&mut world);
+    assert!(world.running().contains(&Timer::NgapGuard), "INITIAL CONTEXT SETUP REQUEST");
+    let response = pith_ngap::PduSessionResourceSetupResponse {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        setup: None,
+        failed: None,
+        diagnostics: None,
+    };
+    world.ngap(GNB, "PduSessionResourceSetupResponse", response.encode());
+    assert!(world.running().contains(&Timer::NgapGuard));
 }
 
 #[test]
 fn an_answered_setup_is_not_guarded() {
     let (mut world, mut phone) = connected(&[]);
-    world.script.remove(&Operation::UpdateSmContext);
     for id in [5, 6] {
         phone.send(&mut world, establishment(id));
         set_up(&mut world, id);
@@ -61,7 +97,7 @@ fn an_answered_setup_is_not_guarded() {
 
 /// INITIAL CONTEXT SETUP RESPONSE without the sessions of its request.
 #[test]
-fn sessions_that_a_context_setup_does_not_name_end_the_connection() {
+fn sessions_that_a_context_setup_does_not_name_have_failed() {
     let (mut world, mut phone) = connected(&[5]);
     world.script.remove(&Operation::UpdateSmContext);
     phone.release(&mut world);
@@ -72,9 +108,10 @@ fn sessions_that_a_context_setup_does_not_name_end_the_connection() {
     phone.connect(&mut world, request);
     let _ = phone.receive(&mut world);
     phone.context_setup_response(&mut world, &[]);
-    world.downlinks.clear();
+    world.script.insert(Operation::UpdateSmContext, None);
     world.expire(Timer::NgapGuard);
-    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
+    assert_eq!(super::n2_handover::updates(&world)[0].n2_sm_info_type, Some(N2SmInfoType::PduResSetupFail));
+    assert_eq!(world.amf.audit().connected, 1);
 }
 
 fn tac_of(world: &World) -> Tac {

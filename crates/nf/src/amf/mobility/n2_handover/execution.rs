@@ -59,8 +59,8 @@ impl AwaitingHandoverNotify {
             // Until the SMFs have switched the paths, an NG Setup of the source gNB waits.
             connection.left = left;
         }
+        delivery::leave_source(ue, env, source, |id| self.accepted.contains(&id));
         if let Some(source) = source {
-            delivery::leave_source(ue, env, source, |id| self.accepted.contains(&id));
             n2::release_connection(env, source, SUCCESSFUL);
             if let Some(connection) = env.connections.get_mut(source) {
                 connection.detach(ue);
