@@ -144,7 +144,7 @@ pub(crate) struct UeContext {
     pub must_store: bool,
     /// Another AMF, or a former context, loses the UE in this turn: it is stored before anything is sent, also with `soft`.
     pub must_store_at_once: bool,
-    /// UE-AMBR or RFSP index have changed since HANDOVER REQUEST. Not in the document: a handover does not outlive the process.
+    /// UE-AMBR or RFSP index have changed since HANDOVER REQUEST.
     pub modifies_target: bool,
 }
 

@@ -373,7 +373,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         counts_end: _,
         must_store: _,
         must_store_at_once: _,
-        modifies_target: _,
+        modifies_target,
     } = ue;
     match *section {
         IDENTITY => {
@@ -445,6 +445,10 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
             access_keys.pack(writer);
             mobility.pack(writer);
             withdrawn.pack(writer);
+            // Earlier versions read contexts without it.
+            if *modifies_target {
+                true.pack(writer);
+            }
         }
         _ => {
             timers.pack(writer);
@@ -599,6 +603,9 @@ fn read(
             if version > 1 {
                 ue.withdrawn = Pack::unpack(reader)?;
             }
+            if !reader.is_at_end() {
+                ue.modifies_target = Pack::unpack(reader)?;
+            }
         }
         _ => {
             ue.timers = Pack::unpack(reader)?;
@@ -629,7 +636,6 @@ impl super::Amf {
         };
         (loaded.connection, loaded.half_open) = (ue.connection, ue.half_open.take());
         (loaded.must_store, loaded.must_store_at_once) = (ue.must_store, ue.must_store_at_once);
-        loaded.modifies_target = ue.modifies_target;
         if let (Some(connection), Some(stored)) = (connection, stored) {
             let StoredConnection { id, ran_id, gnb, binding, context, queued, former } = stored;
             assert_eq!(gnbs.gnb(&gnb), Some(connection.gnb), "the gNB of {}", ue.name());

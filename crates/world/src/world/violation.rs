@@ -179,9 +179,8 @@ mod tests {
     #[test]
     fn reports_of_a_ue_that_was_passed_on_are_due_for_its_connection_and_a_short_time() {
         let passed_on = BTreeMap::from([((2, 7), at(10))]);
-        let of = |text: &str, gnb, seconds| {
-            reported(text).is_of_passed_on(gnb, &passed_on, (at(seconds), false))
-        };
+        let of =
+            |text: &str, gnb, seconds| reported(text).is_of_passed_on(gnb, &passed_on, (at(seconds), false));
         let unknown = "the AMF sent ERROR INDICATION: unknown local UE NGAP ID";
         assert!(of(unknown, 2, 11));
         assert!(!of(unknown, 1, 11), "another gNB");

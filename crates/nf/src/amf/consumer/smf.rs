@@ -432,8 +432,9 @@ pub(crate) fn repeat_deactivation(ue: &mut UeContext, env: &mut Env<'_>, id: u8)
 /// Releases a session in this AMF, at the SMF, and at the gNB if it has resources for it.
 pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
+    let is_pending = ue.mobility.switches_path_of(id);
     let session = ue.sessions.swap_remove(at);
-    end_at_smf(env, &session);
+    end_at_smf(env, &session, is_pending);
     if !n2_handover::session_ended(ue, env, &session) {
         delivery::release_ended(ue, env, &session);
     }
@@ -464,11 +465,11 @@ fn release_as_serving(env: &mut Env<'_>, context: &Uri, cause: nsmf::SmContextCa
     env.call_without_reply(owner(context), nsmf::UpdateSmContext { sm_context_ref, body });
 }
 
-/// Ends a session at its SMF. ReleaseSMContext would be refused if the SMF has not got the announcement of this AMF. While the session may be
-/// another AMF's, it is not announced: see [`leave_to_other_amf`].
-fn end_at_smf(env: &mut Env<'_>, session: &PduSession) {
+/// Ends a session at its SMF. ReleaseSMContext would be refused if the SMF has not got the announcement of this AMF (`is_pending`), perhaps with
+/// the request to switch its path. While the session may be another AMF's, it is not announced: see [`leave_to_other_amf`].
+fn end_at_smf(env: &mut Env<'_>, session: &PduSession, is_pending: bool) {
     match &session.sm_context {
-        Some(context) if session.is_unannounced() => {
+        Some(context) if is_pending || session.is_unannounced() => {
             release_as_serving(env, context, nsmf::SmContextCause::RelDueToUnspecifiedReason);
         }
         Some(context) => release_sm_context(env, context),
@@ -479,7 +480,7 @@ fn end_at_smf(env: &mut Env<'_>, session: &PduSession) {
 /// Releases all sessions. The gNB is not asked: its connection ends too.
 pub(super) fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     for session in ue.sessions.drain(..) {
-        end_at_smf(env, &session);
+        end_at_smf(env, &session, false);
     }
 }
 

@@ -128,6 +128,22 @@ impl Mobility {
         matches!(self, Self::AwaitingFlows(state) if state.has_session(session))
     }
 
+    /// Whether the SMF of a session is requested to switch its path to this AMF's gNB.
+    pub fn switches_path_of(&self, session: u8) -> bool {
+        match self {
+            Self::AwaitingSessionCompletion(state) => state.sessions().any(|id| id == session),
+            Self::AwaitingPathSwitch(state) => state.sessions().any(|id| id == session),
+            Self::Idle
+            | Self::AwaitingSessionPreparation(_)
+            | Self::AwaitingHandoverRequestAcknowledge(_)
+            | Self::AwaitingHandoverCommand(_)
+            | Self::AwaitingHandoverNotify(_)
+            | Self::AwaitingFlows(_)
+            | Self::AwaitingUeContextCreation(_)
+            | Self::AwaitingN2InfoNotify(_) => false,
+        }
+    }
+
     /// Whether the SMF of a session may not know yet that the UE is to be handed over.
     pub fn prepares(&self, session: u8) -> bool {
         matches!(self, Self::AwaitingSessionPreparation(state) if state.prepares(session))

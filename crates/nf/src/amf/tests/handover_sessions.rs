@@ -115,3 +115,16 @@ fn setup_follows(is_source_lost: bool) {
     assert_eq!(setup.sessions[0].transfer, b"setup");
     assert_eq!(states(&world), [Some(HoState::Completed)], "of session 6");
 }
+
+/// The SMF may have lost the request to switch the path, and does not know this AMF if another one has served the UE: it would refuse
+/// ReleaseSMContext.
+#[test]
+fn a_session_that_ends_while_its_path_is_switched_names_its_amf() {
+    let (mut world, mut phone, id) = commanded(&[5]);
+    notify(&mut world, id);
+    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
+    (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
+    phone.send(&mut world, establishment(5));
+    let released = updates(&world).into_iter().find(|body| body.release == Some(true));
+    assert_eq!(released.and_then(|body| body.serving_nf_id), Some(identity().instance_id));
+}

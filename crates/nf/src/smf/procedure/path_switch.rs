@@ -158,9 +158,13 @@ impl AwaitingPathSwitch {
             _ => {
                 session.log(env, Level::Debug, || format!("path switched ({kind:?} handover)"));
                 let handover_uplink = session.handover_uplink.take();
-                if kind == Handover::N2 {
-                    user_plane.gnb_uplink = handover_uplink;
-                    forwarding::drain(session, env);
+                match kind {
+                    Handover::N2 => {
+                        user_plane.gnb_uplink = handover_uplink;
+                        forwarding::drain(session, env);
+                    }
+                    // A tunnel of a handover before leads to a gNB that the UE has left since.
+                    Handover::Xn => forwarding::end(session, env),
                 }
                 answer(&mut user_plane, session, env, reply, kind);
                 match absence {
