@@ -12,7 +12,7 @@ use super::socket::Socket;
 use super::stack::{Stack, Wake};
 use crate::sctp::association::Association;
 use crate::sctp::table::{Associations, Holds, Reader, Served};
-use crate::sctp::{AssociationId, DownReason, FormerPeer, SctpConfig, SctpError, SctpEvent, SendError};
+use crate::sctp::{AssociationId, FormerPeer, SctpConfig, SctpError, SctpEvent, SendError};
 
 /// Associations that may be pending for accept; they are accepted after each batch of packets.
 const BACKLOG: i32 = 1024;
@@ -75,7 +75,8 @@ enum Side {
     Server(PathId),
 }
 
-/// Identifies an association: its addresses and SCTP ports. UDP ports are no part of it (RFC 6951 clause 5.4).
+/// What identifies an association: its addresses and SCTP ports. UDP ports are no part of it (RFC 6951 clause 5.4). Nevertheless several peers
+/// behind one address translator may have the same: their tags and UDP ports tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Ends {
     local: IpAddr,
@@ -90,13 +91,20 @@ impl Ends {
     }
 }
 
-/// An association, as received packets find it.
+/// The associations between two ends, as received packets find them. Most times it is one.
+#[derive(Default)]
 struct Located {
+    members: Vec<Place>,
+    /// INIT ACKs that were sent to other addresses of the peer, with the own tag in them. A COOKIE ECHO with that tag begins another association:
+    /// the peer receives packets there (RFC 9260 clause 5.2.4).
+    offers: Vec<(PathId, u32)>,
+}
+
+/// Where an association is.
+#[derive(Clone, Copy)]
+struct Place {
     slot: u32,
     path: PathId,
-    /// INIT ACKs that were sent to other addresses of the peer, with the own tag in them. A COOKIE ECHO with that tag
-    /// restarts the association: the peer receives packets there (RFC 9260 clause 5.2.4).
-    offers: Vec<(PathId, u32)>,
 }
 
 /// INIT ACKs of which a COOKIE ECHO is accepted: the peer may repeat its INIT.
@@ -182,7 +190,7 @@ impl Endpoint {
     }
 
     fn locate(&mut self, ends: Ends, id: AssociationId, path: PathId) {
-        self.located.insert(ends, Located { slot: id.slot(), path, offers: Vec::new() });
+        self.located.entry(ends).or_default().members.push(Place { slot: id.slot(), path });
     }
 
     pub fn check_room(&self) -> Result<(), SctpError> {
@@ -234,8 +242,11 @@ impl Endpoint {
     pub fn remove(&mut self, id: AssociationId, now: Instant) {
         let Some(Member { association, side }) = self.associations.remove(id) else { return };
         let ends = Ends::new(association.local, association.peer());
-        if self.located.get(&ends).is_some_and(|located| located.slot == id.slot()) {
-            self.located.remove(&ends);
+        if let Some(located) = self.located.get_mut(&ends) {
+            located.members.retain(|place| place.slot != id.slot());
+            if located.members.is_empty() {
+                self.located.remove(&ends);
+            }
         }
         match side {
             Side::Client => self.ports.release(association.local.port(), now),
@@ -287,7 +298,7 @@ impl Endpoint {
         self.counters.accepted += 1;
         self.clock.active = now;
         match header.first_chunk {
-            FirstChunk::CookieEcho => self.input_cookie(path, packet.payload, now, events),
+            FirstChunk::CookieEcho => self.input_cookie(path, packet.payload, events),
             FirstChunk::Init => self.input_init(path, ends, packet.payload),
             FirstChunk::Other => self.stack.input(path, packet.payload),
         }
@@ -297,24 +308,27 @@ impl Endpoint {
     /// it has the right tag: the peer is there from now on (RFC 6951 clause 5.4). Without the tag it may only begin a
     /// restart.
     fn is_accepted(&mut self, address: &PathAddress, ends: Ends, header: Header, packet: &[u8]) -> bool {
-        let Some(Located { slot, path, offers }) = self.located.get(&ends) else {
+        let Some(Located { members, offers }) = self.located.get(&ends) else {
             return !packet::is_stray_cookie_answer(packet);
         };
-        let (slot, path) = (*slot, *path);
-        if self.paths.address_of(path, ends.ports) == Some(*address) {
+        if members.iter().any(|place| self.paths.address_of(place.path, ends.ports) == Some(*address)) {
             return true;
         }
         let is_offered = |other| offers.contains(&(other, header.tag));
-        let restarts = match header.first_chunk {
+        let begins = match header.first_chunk {
             FirstChunk::Init => self.listens(address.local, ends.ports.local),
             FirstChunk::CookieEcho => self.paths.id_of(address).is_some_and(is_offered),
             FirstChunk::Other => false,
         };
-        let has_tag = !restarts && self.has_tag(slot, header);
-        if has_tag {
-            self.paths.relocate(path, ends.ports, *address);
+        if begins {
+            return true;
         }
-        restarts || has_tag
+        let members = members.clone();
+        let moved = members.into_iter().find(|place| self.has_tag(place.slot, header));
+        if let Some(place) = moved {
+            self.paths.relocate(place.path, ends.ports, *address);
+        }
+        moved.is_some()
     }
 
     /// Whether a packet has the tag of an association: the own one, or the peer's if it is reflected (RFC 9260 clauses
@@ -329,17 +343,18 @@ impl Endpoint {
     /// The path on which usrsctp knows the association of a packet, or that of its address; `None` if there is no room
     /// for one.
     fn path_of(&mut self, address: PathAddress, ends: Ends, now: Instant) -> Option<PathId> {
-        let of_association = self.located.get(&ends).map(|located| located.path);
-        let known = of_association.filter(|path| self.paths.address_of(*path, ends.ports) == Some(address));
+        let members = self.located.get(&ends).into_iter().flat_map(|located| &located.members);
+        let known = members
+            .map(|place| place.path)
+            .find(|path| self.paths.address_of(*path, ends.ports) == Some(address));
         known.or_else(|| self.paths.intern(address, now))
     }
 
     /// Notes the answer to an INIT from another address of an association's peer.
     fn input_init(&mut self, path: PathId, ends: Ends, packet: &[u8]) {
         self.stack.input(path, packet);
-        let Some(located) = self.located.get_mut(&ends).filter(|located| located.path != path) else {
-            return;
-        };
+        let is_other = |located: &&mut Located| located.members.iter().all(|place| place.path != path);
+        let Some(located) = self.located.get_mut(&ends).filter(is_other) else { return };
         if let Some(tag) = self.stack.offered_tag(path, ends.ports) {
             located.offers.truncate(MAX_OFFERS - 1);
             located.offers.insert(0, (path, tag));
@@ -370,41 +385,33 @@ impl Endpoint {
 
     /// A COOKIE ECHO can create an association, which needs a registered path. The path remains registered
     /// only if an association was created.
-    fn input_cookie(&mut self, path: PathId, packet: &[u8], now: Instant, events: &mut Vec<SctpEvent>) {
+    fn input_cookie(&mut self, path: PathId, packet: &[u8], events: &mut Vec<SctpEvent>) {
         self.register(path);
         self.stack.input(path, packet);
-        self.accept_all(now, events);
+        self.accept_all(events);
         if self.paths.unmark_unused(path) {
             self.stack.deregister(path);
         }
     }
 
-    fn accept_all(&mut self, now: Instant, events: &mut Vec<SctpEvent>) {
+    fn accept_all(&mut self, events: &mut Vec<SctpEvent>) {
         for index in 0..self.listeners.len() {
             while let Some((port, (socket, path, remote_port))) =
                 self.listeners.get(index).and_then(|(port, socket)| Some((*port, socket.accept()?)))
             {
                 let ports = Ports { local: port, remote: remote_port };
-                self.admit(socket, path, ports, now, events);
+                self.admit(socket, path, ports, events);
             }
         }
     }
 
     /// Adds an accepted association. If the limit is reached, dropping the socket sends an ABORT.
-    fn admit(
-        &mut self,
-        socket: Socket,
-        path: PathId,
-        ports: Ports,
-        now: Instant,
-        events: &mut Vec<SctpEvent>,
-    ) {
+    fn admit(&mut self, socket: Socket, path: PathId, ports: Ports, events: &mut Vec<SctpEvent>) {
         let Some(address) = self.paths.find(path).map(|p| p.address) else { return };
         let Ok(streams) = socket.streams() else { return };
         let (local, peer) =
             (SocketAddr::new(address.local, ports.local), SocketAddr::new(address.remote.ip(), ports.remote));
         let ends = Ends::new(local, peer);
-        self.end_restarted(ends, now, events);
         if self.check_room().is_err() {
             return;
         }
@@ -417,19 +424,6 @@ impl Endpoint {
         self.paths.hold(path);
         self.stack.wake(id.slot());
         events.extend(self.find(id).map(|a| a.up(id, streams)));
-    }
-
-    /// The peer has restarted an association from another UDP port. To usrsctp that is another association; the former
-    /// one ends.
-    fn end_restarted(&mut self, ends: Ends, now: Instant, events: &mut Vec<SctpEvent>) {
-        let slot = self.located.get(&ends).map(|located| located.slot);
-        let id = slot.and_then(|slot| self.associations.id_of_slot(slot));
-        // One that usrsctp has ended is still to be read.
-        let is_up = |id: &AssociationId| self.find(*id).is_some_and(|it| it.socket.tags().is_some());
-        if let Some(id) = id.filter(is_up) {
-            events.push(SctpEvent::Down { association: id, reason: DownReason::Restarted });
-            self.remove(id, now);
-        }
     }
 
     // ---- time ----
@@ -480,7 +474,7 @@ impl Endpoint {
         self.stack.take_woken(&mut woken);
         for wake in woken.drain(..) {
             match wake {
-                Wake::Listener(_) => self.accept_all(now, events),
+                Wake::Listener(_) => self.accept_all(events),
                 Wake::Association(slot) => self.serve_slot(slot, now, events),
             }
         }
