@@ -325,7 +325,7 @@ pub(crate) fn end_guard(ue: &UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// The gNB does not answer setups, or its answers say nothing of some sessions: they have failed. Their late results concern nobody. A setup that
+/// The gNB does not answer setups, or its answers say nothing of some sessions: they have failed. Their late results change nothing. A setup that
 /// waits for a release can't follow: the connection is released, and the setup is sent when the UE is connected again. Returns whether there is
 /// none of these.
 pub(crate) fn fail_setups_of_gnb(ue: &mut UeContext, env: &mut Env<'_>) -> bool {

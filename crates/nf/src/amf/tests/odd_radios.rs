@@ -51,7 +51,7 @@ fn a_setup_that_the_gnb_does_not_answer_has_failed() {
     assert_eq!(world.amf.audit().connected, 1);
 }
 
-/// The gNB of an Xn handover owes no answer to what the source gNB was asked.
+/// The gNB of an Xn handover does not answer what the source gNB was asked.
 #[test]
 fn a_path_switch_ends_the_wait_for_the_source_gnb() {
     let (mut world, mut phone) = connected(&[5]);

@@ -94,7 +94,7 @@ impl Ends {
 /// The associations between two ends, as received packets find them. Most times it is one.
 #[derive(Default)]
 struct Located {
-    members: Vec<Place>,
+    members: Vec<Position>,
     /// INIT ACKs that were sent to other addresses of the peer, with the own tag in them. A COOKIE ECHO with that tag begins another association:
     /// the peer receives packets there (RFC 9260 clause 5.2.4).
     offers: Vec<(PathId, u32)>,
@@ -102,7 +102,7 @@ struct Located {
 
 /// Where an association is.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     slot: u32,
     path: PathId,
 }
@@ -190,7 +190,7 @@ impl Endpoint {
     }
 
     fn locate(&mut self, ends: Ends, id: AssociationId, path: PathId) {
-        self.located.entry(ends).or_default().members.push(Place { slot: id.slot(), path });
+        self.located.entry(ends).or_default().members.push(Position { slot: id.slot(), path });
     }
 
     pub fn check_room(&self) -> Result<(), SctpError> {
