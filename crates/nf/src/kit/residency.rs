@@ -390,12 +390,12 @@ impl Tracker {
         }
     }
 
-    /// The store did not take a change: the context counts as changed, or as one to be deleted. In a transaction, too: others may rely on what was to be
-    /// written.
+    /// The store did not take a change: the context counts as changed, or as one to be deleted. In a transaction, too
+    /// ([`Tracker::require_in_transaction`]): others may rely on what was to be written.
     pub fn note_failure(&mut self, id: ContextId) {
         let procedure = self.stored.entry(id).or_default().procedure;
         self.changed.push((id, procedure));
-        self.in_transaction.insert(id);
+        self.require_in_transaction(id);
     }
 }
 
