@@ -255,7 +255,7 @@ impl Gnb {
         self.out.push(Output::BearerMoved { ue, bearer });
     }
 
-    pub(super) fn drop_bearer(&mut self, ran_id: RanUeNgapId, session: u8) {
+    fn drop_bearer(&mut self, ran_id: RanUeNgapId, session: u8) {
         let Some(context) = self.contexts.get_mut(&ran_id) else { return };
         if let Some(at) = context.bearers.iter().position(|bearer| bearer.session == session) {
             let (ue, bearer) = (context.ue, context.bearers.remove(at));

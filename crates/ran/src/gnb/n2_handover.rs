@@ -323,8 +323,6 @@ impl Gnb {
             if let Err(error) = HandoverPreparationUnsuccessfulTransfer::decode(&item.transfer) {
                 self.violation("TS 38.413 9.3.4.18", error.to_string());
             }
-            // The command to the UE releases its bearers (TS 38.331 5.3.5.6.4).
-            self.drop_bearer(command.ran_ue_ngap_id, item.pdu_session_id);
         }
     }
 
