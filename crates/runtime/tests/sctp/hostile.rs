@@ -156,22 +156,21 @@ fn peers_with_one_sctp_port_differ_by_udp_port_if_their_cookies_were_sent_there(
     assert_eq!(node.transport.former_peer(second).unwrap().tag, 88);
 }
 
-/// The tag is that of the association since its restart.
+/// A packet from an unknown UDP port is compared with the tag of each.
 #[test]
-fn a_restarted_association_has_the_peers_new_tag() {
+fn the_associations_with_one_sctp_port_are_limited() {
     let _guard = exclusively();
-    let mut node = Node::new(udp(), SctpConfig::default());
-    node.transport.listen(server()).unwrap();
-    let theirs = std::thread::spawn(|| {
-        let ours = stranger((1234, port()));
-        ours.establish(77);
-        ours.establish(88);
-    });
-    let old = next_up(&mut node);
-    assert_eq!(node.down(old), DownReason::Restarted);
-    let new = next_up(&mut node);
-    theirs.join().unwrap();
-    assert_eq!(node.transport.former_peer(new).unwrap().tag, 88);
+    let _peer = Peer::start(udp(), &[server()]);
+    let first = stranger((1234, port()));
+    let tag = first.establish(1);
+    let others: Vec<_> = (2..=16).map(|tag| (first.at("127.0.0.1"), tag)).collect();
+    for (other, tag) in &others {
+        other.establish(*tag);
+    }
+    let excess = first.at("127.0.0.1");
+    excess.send(&packet(excess.ports, 0, INIT, &init_body(17)));
+    assert_eq!(excess.receive(), None);
+    assert!(first.is_alive(tag));
 }
 
 #[test]
@@ -207,6 +206,7 @@ fn a_restarted_peer_gets_a_new_association() {
     assert_eq!(node.down(old), DownReason::Restarted);
     let new = next_up(&mut node);
     assert_ne!(old, new);
+    assert_eq!(node.transport.former_peer(new).unwrap().tag, 88, "that of the association since its restart");
     node.transport.send(new, 0, ECHO, b"to the new one").unwrap();
     node.transport.flush();
     let received = theirs.join().unwrap().receive().expect("data").1;

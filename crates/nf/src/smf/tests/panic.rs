@@ -53,12 +53,7 @@ fn taken_over_with(
 /// The process has just started, and UPFs retain its sessions: one with a classifier waits for the other UPF.
 #[test]
 fn a_session_that_was_taken_over_before_its_upfs_are_associated_is_unconfirmed() {
-    let mut world = tracked(World::with(super::branching::plain(), &["upf", "edge"]));
-    world.establish();
-    world.gnb_answers();
-    world.branch("edge");
-    world.gnb_modifies(true);
-    let stored = stored(&mut world);
+    let (world, stored) = super::retention::stored_with_classifier();
     let fate = (super::branching::plain(), Fate::GoesOn);
     let mut next = taken_over_with(&world, &stored, fate, |_| ());
     next.take_ladder();

@@ -4,6 +4,7 @@ use super::super::procedure::State;
 use super::residency::{established, restarted, stored, tracked};
 use super::world::*;
 use crate::kit::{N4Effect, N4Error, N4Input, Timer};
+use crate::testing::Stored;
 use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, PfcpSeReqFlags, ReportType};
@@ -19,6 +20,17 @@ fn modification(world: &World) -> &SessionModificationRequest {
 fn is_established(world: &World) -> bool {
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     matches!(session.state(), State::Established(_))
+}
+
+/// A session with a classifier, as it is in the store.
+pub(super) fn stored_with_classifier() -> (World, Stored) {
+    let mut world = tracked(World::with(super::branching::plain(), &["upf", "edge"]));
+    world.establish();
+    world.gnb_answers();
+    world.branch("edge");
+    world.gnb_modifies(true);
+    let stored = stored(&mut world);
+    (world, stored)
 }
 
 #[test]
@@ -60,12 +72,7 @@ fn an_idle_session_is_buffered_and_reported_again() {
 
 #[test]
 fn a_report_before_the_association_is_restored_does_not_end_the_session_at_the_upf() {
-    let mut world = tracked(World::with(super::branching::plain(), &["upf", "edge"]));
-    world.establish();
-    world.gnb_answers();
-    world.branch("edge");
-    world.gnb_modifies(true);
-    let stored = stored(&mut world);
+    let (world, stored) = stored_with_classifier();
     let mut next = restarted(&world, &stored, super::branching::plain());
     next.associate_retaining(UPF, "upf");
     assert_eq!(next.take_ladder(), "", "the classifier's UPF is awaited");
@@ -146,12 +153,7 @@ fn a_upf_that_does_not_answer_ends_the_session() {
 
 #[test]
 fn both_upfs_of_a_session_confirm_it() {
-    let mut world = tracked(World::with(super::branching::plain(), &["upf", "edge"]));
-    world.establish();
-    world.gnb_answers();
-    world.branch("edge");
-    world.gnb_modifies(true);
-    let stored = stored(&mut world);
+    let (world, stored) = stored_with_classifier();
     for (retains, rest) in [
         (true, "edge <- SessionModificationRequest\ngateway <- confirmed upf\ngateway <- confirmed edge"),
         (

@@ -110,6 +110,17 @@ struct Position {
 /// INIT ACKs of which a COOKIE ECHO is accepted: the peer may repeat its INIT.
 const MAX_OFFERS: usize = 4;
 
+/// Associations between two ends: a packet from an unknown UDP port is compared with the tag of each.
+const MAX_MEMBERS: usize = 16;
+
+/// Why a packet is discarded.
+enum Discarded {
+    /// As [`IngressCounters::stray`].
+    Stray,
+    /// As [`IngressCounters::no_room`].
+    NoRoom,
+}
+
 impl Holds for Member {
     type Socket = Socket;
 
@@ -243,7 +254,7 @@ impl Endpoint {
         let Some(Member { association, side }) = self.associations.remove(id) else { return };
         let ends = Ends::new(association.local, association.peer());
         if let Some(located) = self.located.get_mut(&ends) {
-            located.members.retain(|place| place.slot != id.slot());
+            located.members.retain(|it| it.slot != id.slot());
             if located.members.is_empty() {
                 self.located.remove(&ends);
             }
@@ -287,13 +298,10 @@ impl Endpoint {
             self.counters.bad_checksum += 1;
             return;
         }
-        if !self.is_accepted(&address, ends, header, packet.payload) {
-            self.counters.stray += 1;
-            return;
-        }
-        let Some(path) = self.path_of(address, ends, now) else {
-            self.counters.no_room += 1;
-            return;
+        let path = match self.path_of(address, ends, (header, packet.payload), now) {
+            Ok(path) => path,
+            Err(Discarded::Stray) => return self.counters.stray += 1,
+            Err(Discarded::NoRoom) => return self.counters.no_room += 1,
         };
         self.counters.accepted += 1;
         self.clock.active = now;
@@ -304,31 +312,39 @@ impl Endpoint {
         }
     }
 
-    /// Whether usrsctp gets a packet. One from another UDP port of an association's peer belongs to the association if
-    /// it has the right tag: the peer is there from now on (RFC 6951 clause 5.4). Without the tag it may only begin a
-    /// restart.
-    fn is_accepted(&mut self, address: &PathAddress, ends: Ends, header: Header, packet: &[u8]) -> bool {
+    /// The path on which usrsctp gets a packet. One from another UDP port of an association's peer belongs to the association if it has the right
+    /// tag: the peer is there from now on (RFC 6951 clause 5.4). Without the tag it may only begin another one.
+    fn path_of(
+        &mut self,
+        address: PathAddress,
+        ends: Ends,
+        (header, packet): (Header, &[u8]),
+        now: Instant,
+    ) -> Result<PathId, Discarded> {
         let Some(Located { members, offers }) = self.located.get(&ends) else {
-            return !packet::is_stray_cookie_answer(packet);
+            if packet::is_stray_cookie_answer(packet) {
+                return Err(Discarded::Stray);
+            }
+            return self.paths.intern(address, now).ok_or(Discarded::NoRoom);
         };
-        if members.iter().any(|place| self.paths.address_of(place.path, ends.ports) == Some(*address)) {
-            return true;
+        let is_there = |it: &&Position| self.paths.address_of(it.path, ends.ports) == Some(address);
+        if let Some(position) = members.iter().find(is_there) {
+            return Ok(position.path);
         }
         let is_offered = |other| offers.contains(&(other, header.tag));
         let begins = match header.first_chunk {
             FirstChunk::Init => self.listens(address.local, ends.ports.local),
-            FirstChunk::CookieEcho => self.paths.id_of(address).is_some_and(is_offered),
+            FirstChunk::CookieEcho => self.paths.id_of(&address).is_some_and(is_offered),
             FirstChunk::Other => false,
         };
-        if begins {
-            return true;
+        if begins && members.len() < MAX_MEMBERS {
+            return self.paths.intern(address, now).ok_or(Discarded::NoRoom);
         }
         let members = members.clone();
-        let moved = members.into_iter().find(|place| self.has_tag(place.slot, header));
-        if let Some(place) = moved {
-            self.paths.relocate(place.path, ends.ports, *address);
-        }
-        moved.is_some()
+        let moved = members.into_iter().find(|position| self.has_tag(position.slot, header));
+        let path = moved.ok_or(Discarded::Stray)?.path;
+        self.paths.relocate(path, ends.ports, address);
+        Ok(path)
     }
 
     /// Whether a packet has the tag of an association: the own one, or the peer's if it is reflected (RFC 9260 clauses
@@ -340,20 +356,10 @@ impl Endpoint {
         expected != 0 && header.tag == expected
     }
 
-    /// The path on which usrsctp knows the association of a packet, or that of its address; `None` if there is no room
-    /// for one.
-    fn path_of(&mut self, address: PathAddress, ends: Ends, now: Instant) -> Option<PathId> {
-        let members = self.located.get(&ends).into_iter().flat_map(|located| &located.members);
-        let known = members
-            .map(|place| place.path)
-            .find(|path| self.paths.address_of(*path, ends.ports) == Some(address));
-        known.or_else(|| self.paths.intern(address, now))
-    }
-
     /// Notes the answer to an INIT from another address of an association's peer.
     fn input_init(&mut self, path: PathId, ends: Ends, packet: &[u8]) {
         self.stack.input(path, packet);
-        let is_other = |located: &&mut Located| located.members.iter().all(|place| place.path != path);
+        let is_other = |located: &&mut Located| located.members.iter().all(|it| it.path != path);
         let Some(located) = self.located.get_mut(&ends).filter(is_other) else { return };
         if let Some(tag) = self.stack.offered_tag(path, ends.ports) {
             located.offers.truncate(MAX_OFFERS - 1);
@@ -376,7 +382,7 @@ impl Endpoint {
             let used = ClientPort { path: self.paths.id_of(address)?, remote_port: remote };
             (self.ports.user(local)? == used).then_some(())
         };
-        self.located.contains_key(&ends) || self.listens(address.local, local) || client().is_some()
+        self.listens(address.local, local) || self.located.contains_key(&ends) || client().is_some()
     }
 
     fn listens(&self, local: IpAddr, port: u16) -> bool {

@@ -14,6 +14,9 @@ use super::packet::Ports;
 
 /// Time for which a path without associations is kept: from INIT to COOKIE ECHO, and for late packets.
 const IDLE_LIFETIME: Duration = Duration::from_secs(5);
+/// Addresses that a path keeps for associations whose peer has moved, also of those that have ended. One that is forgotten is noted again with the
+/// peer's next packet.
+const MAX_MOVED: usize = 64;
 /// Largest number of paths; packets from further addresses are ignored. Limits the cost of spoofed addresses.
 const MAX_PATHS: usize = 65_536;
 
@@ -91,6 +94,9 @@ impl Paths {
     pub fn relocate(&mut self, id: PathId, ports: Ports, address: PathAddress) {
         let Some(path) = self.by_id.get_mut(&id) else { return };
         path.moved.retain(|(of, _)| *of != ports);
+        if path.moved.len() == MAX_MOVED {
+            path.moved.remove(0);
+        }
         path.moved.push((ports, address));
         if self.by_address.get(&path.address) == Some(&id) {
             self.by_address.remove(&path.address);
@@ -238,6 +244,10 @@ mod tests {
         assert_eq!(paths.address_of(path, moved), Some(address(3)));
         let stranger = paths.intern(address(1), now).unwrap();
         assert_ne!(stranger, path, "usrsctp would take it for the peer of an association on the path");
+        for remote in 10..1000 {
+            paths.relocate(path, Ports { local: 9, remote }, address(2));
+        }
+        assert_eq!(paths.find(path).unwrap().moved.len(), MAX_MOVED);
         paths.release(path, now);
         paths.hold(stranger);
         paths.sweep(now + IDLE_LIFETIME);
