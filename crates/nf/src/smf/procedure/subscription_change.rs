@@ -253,11 +253,11 @@ fn set(session: &mut SmContext, stage: Stage) {
     }
 }
 
-/// QoS that waits for the user plane is pending from now on.
+/// QoS that waits for the user plane is pending from now on. It is never older than QoS that is pending behind a command.
 pub(in crate::smf) fn apply_deferred(session: &mut SmContext) {
     let Some(change) = &mut session.subscription_change else { return };
     let Some(qos) = change.deferred.take() else { return };
-    session.pending.qos.get_or_insert(qos);
+    session.pending.qos = Some(qos);
     if change.stage == Stage::AwaitingUserPlane {
         (change.stage, change.repeats_command) = (Stage::Applying, false);
     }
@@ -275,7 +275,8 @@ pub(in crate::smf) fn repeat_with_user_plane(session: &mut SmContext) {
     match &mut session.subscription_change {
         Some(change) => change.repeats_command = true,
         none => {
-            let (stage, deferred) = (Stage::AwaitingUserPlane, Some(session.qos.clone()));
+            let latest = session.pending.qos.as_ref().unwrap_or(&session.qos);
+            let (stage, deferred) = (Stage::AwaitingUserPlane, Some(latest.clone()));
             *none = Some(SubscriptionChange { stage, deferred, ..SubscriptionChange::DUE });
         }
     }
@@ -437,7 +438,7 @@ fn authorised(state: &State, session: &mut SmContext, env: &mut Env<'_>, decisio
 /// The QoS that the session has, or gets.
 fn latest(session: &SmContext) -> Qos {
     let deferred = session.subscription_change.as_ref().and_then(|change| change.deferred.as_ref());
-    session.pending.qos.as_ref().or(deferred).unwrap_or(&session.qos).clone()
+    deferred.or(session.pending.qos.as_ref()).unwrap_or(&session.qos).clone()
 }
 
 /// The session gets that QoS: at once, or when the UE's user plane is active.

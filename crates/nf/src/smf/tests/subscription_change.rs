@@ -257,6 +257,43 @@ fn a_decision_for_an_idle_ue_has_the_subscribed_qos_that_waits() {
     assert_eq!((known(&world).0, enforced(&world)), (80, 80_000));
 }
 
+/// QoS that is pending behind a command which the UE has not answered is older than QoS that waits for the user plane.
+#[test]
+fn qos_that_waits_for_the_user_plane_supersedes_what_is_pending() {
+    let mut world = World::established();
+    for mbps in [70, 80] {
+        subscribe(&mut world, mbps);
+        notified(&mut world);
+    }
+    assert_eq!(known(&world), (70, 80, true), "the UE has not answered the first command");
+    world.deactivate();
+    for _ in 0..2 {
+        subscribe(&mut world, 90);
+        notified(&mut world);
+    }
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    world.gnb_answers();
+    world.uplink(PduSessionModificationComplete::new());
+    assert_eq!((known(&world), enforced(&world)), ((90, 90, true), 90_000));
+    world.uplink(PduSessionModificationComplete::new());
+    assert_eq!(known(&world), (90, 90, false));
+}
+
+/// The next command, which is pending, has the rates.
+#[test]
+fn a_command_that_the_ue_does_not_answer_does_not_supersede_what_is_pending() {
+    let mut world = World::established();
+    notify(&mut world, rule(70, 9));
+    notify(&mut world, rule(80, 9));
+    world.deactivate();
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    assert_eq!(known(&world).0, 80);
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    world.gnb_answers();
+    (0..2).for_each(|_| world.uplink(PduSessionModificationComplete::new()));
+    assert_eq!((known(&world).0, enforced(&world)), (80, 80_000));
+}
+
 /// Such as one in MICO mode: the command for a decision of the PCF does not reach it.
 #[test]
 fn an_unreachable_ue_gets_the_rates_when_its_user_plane_is_active() {
