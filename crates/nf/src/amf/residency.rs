@@ -112,7 +112,8 @@ impl Amf {
 
     /// Passes on the documents of changed UEs. In a transaction the former document is sufficient, unless a COUNT beyond its
     /// reservation was used, the UE is registered and has none, or it gets what later messages depend on: a 5G-GUTI (until the UE
-    /// confirms it), or a security context, whose COUNTs begin again. With `procedural` that context waits for the end of the procedure.
+    /// confirms it), or a security context, whose COUNTs begin again. With `procedural` that context waits for the end of the procedure, and so
+    /// does a session that is set up, but not for the end of other sessions' transactions.
     pub(super) fn store_ues(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking() else {
             return;
@@ -151,7 +152,10 @@ impl Amf {
                         && !is_renewed
                         && !self.tracker.is_required_in_transaction(id)
                         && below.map_or(!ue.is_registered(), |below| next <= below);
-                    let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
+                    // Another session's SMF may not have answered when the procedure is over.
+                    let in_transaction =
+                        ue.is_in_transaction() && !self.tracker.is_required_after_procedure(id);
+                    let is_busy = in_transaction || (by_procedure && is_in_procedure(ue));
                     if is_busy && is_sufficient {
                         self.tracker.keep_change((id, procedure));
                         continue;

@@ -87,6 +87,8 @@ pub struct Tracker {
     unconfirmed: BTreeSet<ContextId>,
     /// Contexts that are stored also in a transaction ([`Tracker::require_in_transaction`], [`Tracker::note_all`]).
     in_transaction: BTreeSet<ContextId>,
+    /// With `procedural` instead: contexts that are stored when their procedure is over, also in a transaction.
+    after_procedure: BTreeSet<ContextId>,
     /// Contexts whose keys are those of another document, or whose document is about to be deleted, with the lowest COUNT that this document
     /// does not reserve. It is not known yet whether a write or a deletion has succeeded: else the next process has that document.
     inherited: BTreeMap<ContextId, u32>,
@@ -175,16 +177,23 @@ impl Tracker {
     }
 
     /// Records that the next write of a context does not wait for the end of its transaction: others have got what its document lacks. With
-    /// `procedural` it does.
+    /// `procedural` it waits for the end of the procedure ([`Tracker::is_required_after_procedure`]).
     pub fn require_in_transaction(&mut self, id: ContextId) {
-        if self.tracking.is_some_and(|tracking| !tracking.by_procedure) {
-            self.in_transaction.insert(id);
-        }
+        match self.tracking {
+            Some(tracking) if tracking.by_procedure => self.after_procedure.insert(id),
+            Some(_) => self.in_transaction.insert(id),
+            None => false,
+        };
     }
 
     /// Whether the context is stored also in a transaction.
     pub fn is_required_in_transaction(&self, id: ContextId) -> bool {
         self.in_transaction.contains(&id)
+    }
+
+    /// Whether the context is stored also in a transaction, if it is in no procedure.
+    pub fn is_required_after_procedure(&self, id: ContextId) -> bool {
+        self.after_procedure.contains(&id)
     }
 
     /// Records that a context must be stored, and that no message of the turn leaves before: one has a COUNT that no document reserves.
@@ -251,6 +260,7 @@ impl Tracker {
     /// Records that a context has a document, which reserves the COUNTs below this one.
     pub fn note_stored(&mut self, id: ContextId, counts_below: u32) {
         self.in_transaction.remove(&id);
+        self.after_procedure.remove(&id);
         // If the first write fails, the context has no document, and a restart loses its keys, unless another document has them.
         let inherited = if self.stored.contains_key(&id) { None } else { self.inherited.remove(&id) };
         let first = Reserved {
@@ -310,6 +320,7 @@ impl Tracker {
     /// Records that a context no longer has a document; returns whether it had one.
     pub fn note_deleted(&mut self, id: ContextId) -> bool {
         self.in_transaction.remove(&id);
+        self.after_procedure.remove(&id);
         self.stored.remove(&id).is_some()
     }
 
@@ -373,6 +384,7 @@ impl Tracker {
         self.required.retain(|(id, _)| id.block != block);
         self.stored.retain(|id, _| id.block != block);
         self.in_transaction.retain(|id| id.block != block);
+        self.after_procedure.retain(|id| id.block != block);
         self.inherited.retain(|id, _| id.block != block);
     }
 

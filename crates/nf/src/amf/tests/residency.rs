@@ -308,6 +308,30 @@ fn a_user_plane_that_is_set_up_is_stored_in_a_transaction_too() {
     assert_eq!(world.take_ladder().matches("UpdateSmContext").count(), 2, "of sessions 5 and 6");
 }
 
+/// With `procedural` the gNB has answered when the UE is stored; that the SMF of another session has not does not matter.
+#[test]
+fn a_session_that_is_set_up_is_stored_after_its_procedure_although_another_one_is_in_a_transaction() {
+    let mut world = World::new();
+    let tracking = Tracking { reserved_counts: 16, by_procedure: true, ..Tracking::default() };
+    world.amf.track_contexts(tracking);
+    let (mut world, mut phone, mut stored) = registered_in(world);
+    phone.send(&mut world, establishment(6));
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, establishment(7));
+    let setup = transfer(6, Some(b"accept"), Some((NgapIeType::PduResSetupReq, b"setup")));
+    assert!(world.request(setup).is_ok());
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 1, "the gNB has not answered");
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.session_setup_response(&mut world, 6);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2, "the SMFs have not answered");
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2, "once");
+    restart(&mut world, &stored, (1, 16), false);
+    assert_eq!(world.amf.audit().sessions, 2);
+}
+
 /// The SMF has not answered the release of the connection when the phone is paged, and gets a new 5G-GUTI.
 #[test]
 fn a_new_guti_is_stored_in_a_transaction_too() {

@@ -682,6 +682,11 @@ impl Phone {
         let reply = world.request(transfer(id, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup"))));
         assert!(reply.is_ok(), "{reply:?}");
         let GmmMessage::DlNasTransport(_) = self.receive(world) else { panic!("the SMF's accept comes") };
+        self.session_setup_response(world, id);
+    }
+
+    /// The gNB has set up a session.
+    pub fn session_setup_response(&self, world: &mut World, id: u8) {
         let message = pith_ngap::PduSessionResourceSetupResponse {
             amf_ue_ngap_id: self.amf_id.unwrap(),
             ran_ue_ngap_id: self.ran_id,
