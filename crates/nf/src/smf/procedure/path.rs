@@ -121,7 +121,8 @@ fn endpoint(user_plane: &UserPlane, towards: Towards) -> Tunnel {
 }
 
 /// Requests the gNB to send uplink packets to another endpoint: PDU SESSION RESOURCE MODIFY REQUEST, sent by the AMF (TS
-/// 23.502 4.3.5.4 step 6). An idle UE is not paged for it.
+/// 23.502 4.3.5.4 step 6). An idle UE is not paged for it. A gNB from which the UE is about to leave may not answer (TS 38.413 8.4.1.2), and the
+/// AMF refuses the request: the switch follows at the gNB where the UE is after the handover ([`resume`]).
 fn switch_uplink(
     user_plane: UserPlane,
     session: &mut SmContext,
@@ -130,6 +131,9 @@ fn switch_uplink(
     towards: Towards,
 ) -> State {
     flow_mobility::refuse_pending(session, env);
+    if session.pending.updates.iter().any(|(_, data)| data.ho_state == Some(HoState::Preparing)) {
+        return State::established(user_plane);
+    }
     let uplink = endpoint(&user_plane, towards);
     let modify = n2::modify_request(uplink, gnb);
     let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);

@@ -174,6 +174,23 @@ fn a_handover_is_prepared_while_the_gnb_is_to_switch_the_uplink() {
     }
 }
 
+/// The anchor has not answered when HANDOVER REQUIRED arrives.
+#[test]
+fn a_handover_is_prepared_before_the_gnb_is_to_switch_the_uplink() {
+    let mut world = established();
+    world.silent.insert(UPF);
+    world.branch("edge");
+    handover::required(&mut world);
+    world.take_ladder();
+    world.upf_answers_late();
+    assert_eq!(world.take_ladder(), "amf <- 200", "the source gNB gets no request");
+    handover::prepared(&mut world);
+    handover::completed(&mut world);
+    let ladder = world.take_ladder();
+    assert!(!ladder.contains("N1N2MessageTransfer"), "the target gNB has the endpoint: {ladder}");
+    assert_eq!((world.front(), world.transfers.len(), world.bench.timers.len()), (Some(EDGE), 1, 0));
+}
+
 #[test]
 fn a_gnb_that_refuses_or_does_not_answer_leaves_the_session_unchanged() {
     for silent in [false, true] {
