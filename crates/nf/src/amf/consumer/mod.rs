@@ -10,7 +10,7 @@ pub(crate) use amf::{
     transfer_context_of_authenticated, transfer_ran_status,
 };
 pub(crate) use smf::{
-    activate, announce_deactivated, announce_sessions, cancel_handover, complete_handover, create_session,
+    activate, announce_deactivated, announce_session, cancel_handover, complete_handover, create_session,
     deactivate, establish_session, forward, handover_prepared, leave_to_other_amf, move_flows,
     path_switch_setup_failed, prepare_handover, presence_reported, release_passed_on, release_session,
     release_sm_context, repeat_deactivation, report, report_presence, report_usage, retransmit_report,

@@ -85,15 +85,7 @@ fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
     nsmf::SmContextStatusNotify::callback_uri(&env.config.identity.api_root, &NfType::Amf, &reference)
 }
 
-/// Notifies the SMFs of transferred sessions that this AMF serves the UE now (TS 23.502 4.2.2.2.2 step 17).
-pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
-    let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
-    for id in ids {
-        announce_session(ue, env, id);
-    }
-}
-
-/// As [`announce_sessions`], of one session.
+/// Notifies the SMF of a transferred session that this AMF serves the UE now (TS 23.502 4.2.2.2.2 step 17).
 pub(crate) fn announce_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let body = serving_amf(ue, env, id);
     notify_smf(ue, env, id, body);

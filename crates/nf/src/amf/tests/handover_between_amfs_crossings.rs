@@ -253,6 +253,29 @@ fn a_ue_that_fails_to_arrive_registers_at_the_target_amf_with_its_sessions() {
     source.assert_empty();
 }
 
+/// As above, but the source AMF is killed. It has the UE connected after its restart, and the SMF takes no request of it any longer.
+#[test]
+fn a_ue_that_fails_to_arrive_has_its_sessions_deactivated_by_the_target_amf() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.commanded(&[5]);
+    let Amfs { mut target, mut phone, .. } = amfs;
+    target.calls.clear();
+    (phone.gnb, phone.ran_id, phone.security) = (OTHER_GNB, RanUeNgapId(77), None);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request.clone());
+    target.script.insert(Operation::UeContextTransfer, problem(SbiCause::TargetNfNotReachable));
+    phone.connect(&mut target, nas);
+    assert!(matches!(phone.receive(&mut target), GmmMessage::IdentityRequest(_)));
+    phone.send(&mut target, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
+    phone.secure(&mut target, request);
+    phone.accepted(&mut target);
+    let updates = updates(&target);
+    let of_user_plane: Vec<_> = updates.iter().filter(|it| it.ho_state.is_none()).collect();
+    let [update] = of_user_plane[..] else { panic!("{updates:?}") };
+    let is_announced = update.serving_nf_id.is_some() && update.sm_context_status_uri.is_some();
+    assert!(is_announced && update.up_cnx_state == Some(UpCnxState::Deactivated), "{update:?}");
+}
+
 /// The source AMF has changed the key for the target AMF. The radio is lost, and the UE, which has the 5G-GUTI of the source AMF, begins again at the
 /// target AMF. That asks the source AMF once more when the UE is authenticated; the sessions are in its own former context.
 #[test]

@@ -3,8 +3,8 @@
 
 use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
 use crate::amf::emergency::EmergencyRegistration;
-use crate::amf::procedure::Procedure;
-use crate::amf::session::PduSession;
+use crate::amf::procedure::{Procedure, ue_context_release};
+use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::{consumer, delivery, residency};
 use pith_types::UeIdentity;
 
@@ -64,14 +64,25 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
         ue.radio_capability = old.radio_capability.take();
     }
     if is_mobility_update(ue) {
-        super::super::ue_context_release::deactivate_sessions(old, env);
+        delivery::keep_held_setups(old);
         if let Some(id) = old.emergency_session() {
             ue.note_requested_session(id, true);
         }
         let made = |session: &PduSession| session.sm_context.is_some();
         let (mut live, in_the_making): (Vec<_>, Vec<_>) = old.sessions.drain(..).partition(made);
-        live.iter_mut().for_each(|session| session.calls.clear());
+        let is_of_other = old.arrival.is_some();
+        for session in &mut live {
+            session.lose_calls();
+            if is_of_other {
+                // The AMF that hands the UE over serves it still: its gNB may have resources, and the SMF takes no request that does not name this
+                // AMF.
+                session.user_plane = UserPlane::Unannounced;
+            }
+        }
         old.sessions = in_the_making;
+        ue_context_release::deactivate_sessions(old, env);
+        let transferred: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
+        let taken: Vec<u8> = live.iter().map(|session| session.id).collect();
         ue.sessions.append(&mut live);
         if old.is_registered() {
             // The UE stays registered during its update, also if the process ends: the document of the former context is deleted.
@@ -80,7 +91,8 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
             ue.registration_area = std::mem::take(&mut old.registration_area);
             ue.reachability = old.reachability;
         }
-        consumer::announce_sessions(ue, env);
+        transferred.into_iter().for_each(|id| consumer::announce_session(ue, env, id));
+        taken.into_iter().for_each(|id| consumer::announce_deactivated(ue, env, id));
     }
 }
 
