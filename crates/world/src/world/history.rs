@@ -7,7 +7,7 @@ use super::services::LOCAL;
 use super::unstored::Unstored;
 use super::user::{Act, SubscriptionChange};
 use pith_nf::kit::Instant;
-use pith_ran::ue::State;
+use pith_ran::ue::{Output, State};
 use pith_types::{FiveGGuti, FiveGSTmsi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -75,12 +75,29 @@ pub(super) struct History {
     lost_downlink: Option<Instant>,
     /// The last message to the UE at a connection that it had left, as it lost the radio.
     missed_downlink: Option<Instant>,
+    /// The UE is refusing a message whose PTI it does not use.
+    refuses_pti: bool,
+    /// The last refusal of such a message that the radio lost.
+    lost_refusal: Option<Instant>,
 }
 
 impl History {
     /// The radio lost a message to the UE.
     pub(super) fn note_lost_downlink(&mut self, now: Instant) {
         self.lost_downlink = Some(now);
+    }
+
+    /// Whether the UE sends 5GSM STATUS #47 with what it sends next.
+    pub(super) fn note_refusal(&mut self, outputs: &[Output]) {
+        let is_pti = |it: &Output| matches!(it, Output::Violation(it) if it.clause == "TS 24.501 7.3.1");
+        self.refuses_pti = outputs.iter().any(is_pti);
+    }
+
+    /// The radio lost a message of the UE.
+    pub(super) fn note_lost_uplink(&mut self, now: Instant) {
+        if self.refuses_pti {
+            self.lost_refusal = Some(now);
+        }
     }
 
     /// A message came to the UE at a connection that it has left.
@@ -95,9 +112,11 @@ impl History {
     }
 
     /// Whether the UE may have sent its request for a session again before it got the first accept, and not have got the second one, which no
-    /// timer repeats (TS 24.501 6.4.1.3, 6.4.1.6 a): the SMF has established the session twice.
+    /// timer repeats (TS 24.501 6.4.1.3, 6.4.1.6 a), or its refusal was lost, which nothing repeats either (7.3.1): the SMF has established the
+    /// session twice.
     fn may_lack_second_accept(&self, since: Instant) -> bool {
-        self.lost_downlink.is_some_and(|lost| since <= lost && lost < since + ESTABLISHMENT)
+        let is_lost = |lost: Instant| since <= lost && lost < since + ESTABLISHMENT;
+        self.lost_downlink.is_some_and(is_lost) || self.lost_refusal.is_some_and(is_lost)
     }
 }
 
@@ -213,7 +232,8 @@ impl World {
         history.sessions = sessions.collect();
     }
 
-    /// Whether the UE got that session from an instance that could not store it, and ended; or lacks the second of two accepts.
+    /// Whether the UE got that session from an instance that could not store it, and ended; or lacks the second of two accepts, or has refused it
+    /// in vain.
     pub(super) fn may_have_former_session(&self, ue: usize, id: u64) -> bool {
         let sessions = &self.ues[ue].history.sessions;
         let since = u8::try_from(id).ok().and_then(|id| sessions.get(&id)).map(|(_, since)| *since);

@@ -155,6 +155,7 @@ impl World {
         let now = self.ran_now();
         let mut outputs = Vec::new();
         self.ues[ue].ue.handle(now, input, &mut outputs);
+        self.ues[ue].history.note_refusal(&outputs);
         for output in outputs {
             self.ue_output(ue, output);
         }
@@ -205,6 +206,7 @@ impl World {
         let gnb = self.ues[ue].gnb;
         let loses = std::mem::take(&mut self.ues[ue].loses_next);
         if !matches!(signal, Uplink::Lost) && (loses || self.fault_occurs(self.plan.faults.radio_loss)) {
+            self.ues[ue].history.note_lost_uplink(self.now);
             return self.record(name(ue), "air", "(lost)");
         }
         let after = self.dice.millis(1, 10);
