@@ -20,6 +20,18 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Whether a gNB refuses because it hands the UE over (TS 38.413 8.2.1.2, 8.2.3.2, 8.6.4).
+    pub const fn is_handover(self) -> bool {
+        matches!(
+            self,
+            Self::RadioNetwork(
+                CauseRadioNetwork::xn_handover_triggered
+                    | CauseRadioNetwork::ng_intra_system_handover_triggered
+                    | CauseRadioNetwork::ng_inter_system_handover_triggered
+            )
+        )
+    }
+
     /// Group and value as in `NgApCause` (TS 29.571 5.4.4.12).
     pub fn group_and_value(self) -> (u32, u32) {
         match self {

@@ -348,9 +348,11 @@ fn on_n2_information(
             Err(error) => reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out),
         },
         N2SmInfoType::PduResModFail => {
-            modification::on_gnb_failure(session, env);
-            session.log(env, Level::Warn, || "the gNB did not modify the session's resources".to_owned());
             acknowledge(reply, env.out);
+            if !refused_transfer::on_unmodified(&state, session, env, info) {
+                modification::on_gnb_failure(session, env);
+                session.log(env, Level::Warn, || "the gNB did not modify the session's resources".to_owned());
+            }
         }
         // It changes nothing.
         N2SmInfoType::PduResRelRsp => acknowledge(reply, env.out),
@@ -438,6 +440,9 @@ fn change_user_plane(
     gnb: Option<&SetupResponseTransfer>,
 ) -> State {
     match state {
+        State::AwaitingResourceSetup(state) if gnb.is_none() && state.ends_without_accept() => {
+            state.on_deactivated(session, env, reply)
+        }
         State::Established(Established { user_plane })
         | State::AwaitingResourceSetup(AwaitingResourceSetup { user_plane, .. }) => {
             if gnb.is_none() {

@@ -8,6 +8,7 @@
 //!   |    PDU SESSION RESOURCE RELEASE RESPONSE ->  |
 //! ```
 
+use super::n2_handover::Part;
 use super::{Bearer, Gnb, Output, UeContext};
 use pith_ngap::transfer::{
     ModifyRequestTransfer, ModifyResponseTransfer, ModifyUnsuccessfulTransfer, QosFlow,
@@ -88,6 +89,7 @@ impl Gnb {
         item: &SetupItem,
         instances: usize,
     ) -> Result<SetupResponseTransfer, Cause> {
+        self.check_handover(ran_id)?;
         let transfer = self.check_setup_item(ran_id, item, instances)?;
         let downlink = self.allocate_teid();
         let flows: Vec<u8> = transfer.flows.iter().map(|flow| flow.qfi).collect();
@@ -107,6 +109,19 @@ impl Gnb {
         }
         let downlink = Tunnel { address: self.settings.n3, teid: downlink };
         Ok(SetupResponseTransfer { downlink, flows, additional: Vec::new(), failed: Vec::new() })
+    }
+
+    /// A gNB sets up and modifies nothing for a UE that it hands over (TS 38.413 8.2.1.2, 8.2.3.2). While the handover is prepared, some gNBs do.
+    fn check_handover(&self, ran_id: RanUeNgapId) -> Result<(), Cause> {
+        let refuses = self.contexts.get(&ran_id).is_some_and(|context| match context.part {
+            Part::Left => true,
+            Part::Preparing { .. } => ran_id.0 & 1 == 1,
+            Part::None | Part::Arriving => false,
+        });
+        if refuses {
+            return Err(Cause::RadioNetwork(CauseRadioNetwork::ng_intra_system_handover_triggered));
+        }
+        Ok(())
     }
 
     pub(super) fn allocate_teid(&mut self) -> Teid {
@@ -235,6 +250,7 @@ impl Gnb {
         ran_id: RanUeNgapId,
         item: &ModifyItem,
     ) -> Result<ModifyResponseTransfer, Cause> {
+        self.check_handover(ran_id)?;
         let id = item.pdu_session_id;
         let transfer = ModifyRequestTransfer::decode(&item.transfer).map_err(|error| {
             self.violation("TS 38.413 9.3.4.3", format!("PDU session {id}: {error}"));

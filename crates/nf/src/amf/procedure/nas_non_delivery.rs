@@ -16,7 +16,7 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::{n1, refusal};
 use crate::kit::{GnbHandle, Level};
 use pith_nas::GmmMessage;
-use pith_ngap::{Cause, CauseRadioNetwork, NasNonDeliveryIndication};
+use pith_ngap::{Cause, NasNonDeliveryIndication};
 
 /// Returned messages of a UE that are kept at most, and their octets.
 const MAX_MESSAGES: usize = 8;
@@ -35,7 +35,7 @@ pub(crate) fn indicated(
     env.out.log(Level::Info, || {
         format!("{}: a NAS message was not delivered: {}", ue.name(), refusal::text_of(message.cause))
     });
-    if !message.cause.is_some_and(is_handover) {
+    if !message.cause.is_some_and(Cause::is_handover) {
         return;
     }
     let security = ue.security.as_ref();
@@ -58,17 +58,6 @@ pub(crate) fn indicated(
     if gnb != Some(from) {
         send_again(ue, env);
     }
-}
-
-const fn is_handover(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::RadioNetwork(
-            CauseRadioNetwork::xn_handover_triggered
-                | CauseRadioNetwork::ng_intra_system_handover_triggered
-                | CauseRadioNetwork::ng_inter_system_handover_triggered
-        )
-    )
 }
 
 /// Sends the returned messages, unless a handover is in progress.

@@ -18,6 +18,7 @@
 //!             one, and there is nothing of these
 //!  addressing static addresses and framed routes of the subscription; absent if there are none
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
+//!  accept     what the accept for the UE answers; absent unless the gNB is to set the session up for the first time
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -27,6 +28,7 @@ use super::{AmfLink, IpVersions, Pending, Qos, ReflectiveQos, SmContext, UeAddre
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Addressing, Context, Handles, Key, Nf, UpfHandle};
 use crate::smf::flows::SessionFlows;
+use crate::smf::procedure::State;
 use crate::smf::procedure::subscription_change::SubscriptionChange;
 use pith_ngap::transfer::SecondaryRatUsage;
 use pith_types::ContextId;
@@ -76,10 +78,13 @@ const REFLECTIVE: Section = Section { id: 17, name: "reflective QoS", version: 2
 /// A session without the section has dynamic addresses and no framed routes.
 const ADDRESSING: Section = Section { id: 18, name: "addressing", version: 1 };
 
+/// Absent unless the session awaits its first setup at the gNB.
+const ACCEPT: Section = Section { id: 19, name: "accept", version: 1 };
+
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, ACCEPT, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -105,6 +110,7 @@ pub(in crate::smf) fn pack(
             session.reflective != ReflectiveQos::default() || !session.flows.reflective_rules().is_empty()
         }
         ADDRESSING => !session.addressing.is_default(),
+        ACCEPT => session.state.accept().is_some(),
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -199,6 +205,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             flows.reflective_rules().pack(writer);
         }
         REJECTED => answered_pti.pack(writer),
+        ACCEPT => state.accept().pack(writer),
         ADDRESSING => {
             addressing.v4.pack(writer);
             addressing.v6.pack(writer);
@@ -240,7 +247,10 @@ pub(in crate::smf) fn unpack(
         Ok((SmContext::new((key, id, seid), (ue, pdu_session_id), (dnn, snssai), tac, amf), v4))
     })?;
     let (qos, policy, is_registered) = sections.unpack::<(Qos, _, _)>(&POLICY)?;
-    let (state, modification, draining) = sections.unpack(&PROCEDURE)?;
+    let (mut state, modification, draining): (State, _, _) = sections.unpack(&PROCEDURE)?;
+    if sections.has(&ACCEPT) {
+        state.set_accept(sections.unpack(&ACCEPT)?);
+    }
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
     let mut handover_target = None;

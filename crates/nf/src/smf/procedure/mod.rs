@@ -173,7 +173,7 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         S::AwaitingN4Establishment(state) => state.on_guard(session, env),
         S::AwaitingFrontEstablishment(state) => state.on_guard(session, env),
         S::AwaitingN9Modification(state) => state.on_guard(session, env),
-        S::AwaitingResourceSetup(state) => state.on_failure(session, env),
+        S::AwaitingResourceSetup(state) => state.on_guard(session, env),
         S::AwaitingUplinkSwitch(state) => state.on_guard(session, env),
         S::AwaitingResourceRelease(state) => state.released(session, env),
         S::AwaitingRestoration(state) => state.on_guard(session, env),

@@ -3,7 +3,7 @@
 
 use super::branching::drain_front;
 use super::restoration::{self, Absence};
-use super::{Established, State, flow_mobility, lost_tunnel, release};
+use super::{Established, State, flow_mobility, lost_tunnel, refused_transfer, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
@@ -242,7 +242,13 @@ impl AwaitingUplinkSwitch {
             return State::AwaitingUplinkSwitch(self);
         }
         let answers = [N2SmInfoType::PduResModRsp, N2SmInfoType::PduResModFail];
+        let info = data.n2_sm_info.as_ref().map_or(&[][..], |info| &info.content);
+        let is_handover = refused_transfer::is_handover(data.n2_sm_info_type.as_ref(), info);
         match await_gnb(session, env, reply, data, &answers) {
+            // The path switch, or the request to prepare the handover, follows; or the request again, when the guard timer expires.
+            Some(GnbAnswer::N2(N2SmInfoType::PduResModFail)) if is_handover => {
+                State::AwaitingUplinkSwitch(self)
+            }
             Some(GnbAnswer::N2(N2SmInfoType::PduResModFail)) => {
                 self.uplink_not_switched(session, env, SwitchFailure::Gnb)
             }

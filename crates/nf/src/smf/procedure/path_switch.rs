@@ -108,7 +108,9 @@ pub(super) fn begin(
     (target, kind): (Target, Handover),
 ) -> State {
     session.forget_target();
-    session.stop(env, SessionTimer::Guard);
+    if session.modification.is_none() {
+        session.stop(env, SessionTimer::Guard);
+    }
     let n3_session = user_plane.n3_session();
     let source = user_plane.gnb.replace(target.primary);
     let additional = tunnels::usable(&target.additional, &user_plane);

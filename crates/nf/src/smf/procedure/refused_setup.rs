@@ -6,9 +6,11 @@
 //! | AwaitingResourceSetup | the session ends; the UE has not got the accept | commands to gNB and UE (#26) |
 //! | Established, no tunnel | the UPF drops the buffered packets | the same; command to the gNB |
 //! | Established, a tunnel of earlier resources | the UPF buffers | the same; command to the gNB |
+//!
+//! What a gNB refuses because of a handover is requested again ([`refused_transfer`]).
 
 use super::lost_tunnel::AwaitingBuffering;
-use super::{AwaitingResourceSetup, Established, State, release, user_plane};
+use super::{AwaitingResourceSetup, Established, State, refused_transfer, release, user_plane};
 use crate::kit::{Level, PendingReply};
 use crate::smf::context::{DEFAULT_QFI, SmContext};
 use crate::smf::env::Env;
@@ -74,11 +76,27 @@ pub(in crate::smf) fn on_failure(
     info: &[u8],
 ) -> State {
     let second = NgapCause::RadioNetwork(CauseRadioNetwork::multiple_PDU_session_ID_instances);
-    let has_resources = SetupUnsuccessfulTransfer::decode(info).is_ok_and(|it| it.cause == second);
+    let cause = SetupUnsuccessfulTransfer::decode(info).map(|transfer| transfer.cause).ok();
+    let is_handover = cause.is_some_and(NgapCause::is_handover);
     match state {
-        State::Established(Established { user_plane }) if user_plane.gnb.is_some() && !has_resources => {
+        State::AwaitingResourceSetup(state) if is_handover => {
+            acknowledge(reply, env.out);
+            state.on_handover(session, env)
+        }
+        State::Established(Established { user_plane })
+            if user_plane.gnb.is_some() && cause != Some(second) =>
+        {
             session.forget_handover();
-            user_plane::deactivate(user_plane, session, env, reply)
+            let state = user_plane::deactivate(user_plane, session, env, reply);
+            if is_handover {
+                refused_transfer::set_up_later(session, env);
+            }
+            state
+        }
+        State::Established(Established { user_plane }) if is_handover && user_plane.gnb.is_none() => {
+            acknowledge(reply, env.out);
+            refused_transfer::set_up_later(session, env);
+            State::established(user_plane)
         }
         state => {
             acknowledge(reply, env.out);

@@ -1,28 +1,51 @@
-//! Messages that the AMF refuses for the time of a handover or a registration of the UE (TS 23.502 4.9.1.3.1, 4.2.2.2.2; TS 29.518 5.2.2.3.1): downlink
-//! data of an idle session, PDU SESSION MODIFICATION COMMAND, and the answer to a UE that revokes reflective QoS. They are sent again.
+//! Messages that the AMF refuses for the time of a handover or a registration of the UE (TS 23.502 4.9.1.3.1, 4.2.2.2.2; TS 29.518 5.2.2.3.1), or the
+//! gNB for that of a handover (TS 23.502 4.9.1.2.1, 4.9.1.3.1): downlink data of an idle session, PDU SESSION MODIFICATION COMMAND, and the answer to a
+//! UE that revokes reflective QoS. They are sent again.
 //!
 //! ```text
 //!  AMF ─> 409 TEMPORARY_REJECT_HANDOVER_ONGOING, or _REGISTRATION_ONGOING                             Guard
+//!  AMF, gNB ─> resources not set up or modified: a handover is triggered                              Guard (REPETITION)
 //!  AMF ─> hoState COMPLETED or CANCELLED, or another AMF serves the UE: sent again at once
 //!         Guard expires                                                 sent again
 //! ```
 //!
+//! A setup that the gNB refuses is requested again as for downlink data; that of an establishment with the accept for the UE
+//! ([`super::establishment::AwaitingResourceSetup`]).
+//!
 //! The guard timer runs in states that do not use it otherwise. A repeated command counts as a retransmission; downlink data are reported until
-//! the AMF accepts or refuses them for good, and so is the answer to a revocation, also if the AMF does not answer. A message that begins or ends
-//! a session is not sent again: Pith's AMF does not refuse it for a handover.
+//! the AMF accepts or refuses them for good, and so is the answer to a revocation, also if the AMF does not answer. A message that ends a session
+//! is not sent again: neither Pith's AMF nor a gNB refuses it for a handover.
 
 use super::State;
 use super::state::Phase;
+use crate::kit::{Duration, Level};
 use crate::smf::consumer;
 use crate::smf::context::{CallId, SmContext};
 use crate::smf::env::Env;
 use crate::smf::timers::SessionTimer;
-use pith_sbi::nsmf_pdusession::{HoState, SmContextUpdateData};
+use bytes::Bytes;
+use pith_ngap::transfer::ModifyUnsuccessfulTransfer;
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData};
 use pith_sbi::{Cause, Problem};
+
+/// How long the SMF waits after a gNB's refusal. Of a handover between gNBs neither AMF nor SMF knows before it is over; most take less.
+pub(super) const REPETITION: Duration = Duration::from_secs(1);
 
 /// Whether a message waits until the AMF may accept it.
 pub(super) const fn is_waiting(session: &SmContext) -> bool {
     session.timers.runs(SessionTimer::Guard)
+}
+
+/// Whether the AMF refuses a message for some time.
+pub(super) fn is_temporary(problem: &Problem) -> bool {
+    let causes = [Cause::TemporaryRejectHandoverOngoing, Cause::TemporaryRejectRegistrationOngoing];
+    causes.iter().any(|cause| problem.is(cause))
+}
+
+/// Whether the gNB does not modify resources because of a handover.
+pub(super) fn is_handover(kind: Option<&N2SmInfoType>, info: &[u8]) -> bool {
+    kind == Some(&N2SmInfoType::PduResModFail)
+        && ModifyUnsuccessfulTransfer::decode(info).is_ok_and(|transfer| transfer.cause.is_handover())
 }
 
 /// Whether the guard timer has no other use in the state (see `procedure::on_guard`).
@@ -42,8 +65,7 @@ pub(super) fn on_refusal(
     call: CallId,
     problem: &Problem,
 ) {
-    let causes = [Cause::TemporaryRejectHandoverOngoing, Cause::TemporaryRejectRegistrationOngoing];
-    let is_temporary = causes.iter().any(|cause| problem.is(cause));
+    let is_temporary = is_temporary(problem);
     if call.answers_revocation() {
         let is_awaited = session.reflective.revocation.is_some();
         if !is_awaited || !(is_temporary || consumer::is_unanswered(problem)) {
@@ -60,6 +82,30 @@ pub(super) fn on_refusal(
     if may_wait(state) {
         session.start(env, SessionTimer::Guard, env.config.guard);
     }
+}
+
+/// The gNB has not modified the session's resources. Returns whether that is because of a handover: it gets the command again, and so does the UE.
+pub(in crate::smf) fn on_unmodified(
+    state: &State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    info: &Bytes,
+) -> bool {
+    let waits = session.modification.is_some()
+        && may_wait(state)
+        && is_handover(Some(&N2SmInfoType::PduResModFail), info);
+    if waits {
+        session.log(env, Level::Info, || "the UE is handed over: it is modified later".to_owned());
+        session.start(env, SessionTimer::Guard, REPETITION);
+    }
+    waits
+}
+
+/// The gNB has not set the session's resources up, because of a handover: they are requested again.
+pub(super) fn set_up_later(session: &mut SmContext, env: &mut Env<'_>) {
+    session.log(env, Level::Info, || "the UE is handed over: its resources are set up later".to_owned());
+    session.pending.downlink_data = true;
+    session.start(env, SessionTimer::Guard, REPETITION);
 }
 
 /// The AMF's update may say that the handover is over.

@@ -3,8 +3,8 @@
 use super::branching::AwaitingClassifier;
 use super::confirmation::AwaitingConfirmation;
 use super::establishment::{
-    AwaitingFrontEstablishment, AwaitingN4Establishment, AwaitingN9Modification, AwaitingPolicyDecision,
-    AwaitingResourceSetup, AwaitingSubscriptionData,
+    Accept, AwaitingFrontEstablishment, AwaitingN4Establishment, AwaitingN9Modification,
+    AwaitingPolicyDecision, AwaitingResourceSetup, AwaitingSubscriptionData,
 };
 use super::flow_mobility::AwaitingFlowMobility;
 use super::forwarding::AwaitingForwardingTunnel;
@@ -176,6 +176,21 @@ impl State {
             Self::AwaitingRestoration(state) => state.call,
             Self::AwaitingConfirmation(state) => Some(state.call),
             Self::Established(_) | Self::AwaitingReleaseComplete(_) | Self::Over => None,
+        }
+    }
+
+    /// What the accept for the UE answers, while the gNB is to set the session up for the first time.
+    pub(in crate::smf) const fn accept(&self) -> Option<Accept> {
+        match self {
+            Self::AwaitingResourceSetup(state) => state.accept,
+            _ => None,
+        }
+    }
+
+    /// Sets it, as a document has it.
+    pub(in crate::smf) fn set_accept(&mut self, accept: Option<Accept>) {
+        if let Self::AwaitingResourceSetup(state) = self {
+            state.accept = accept;
         }
     }
 

@@ -1,15 +1,22 @@
 //! The SMF sends the accept to the UE and the setup request to the gNB (TS 23.502 4.3.2.2.1 steps 11 to 15; TS 24.501 6.4.1.3).
+//!
+//! A gNB that hands the UE over refuses, and the UE does not get the accept: the SMF sends both again (TS 23.502 4.9.1.2.1, 4.9.1.3.1). An AMF in a
+//! handover holds them, or refuses them for some time (TS 29.518 5.2.2.3.1).
 
 use super::UeRequest;
-use crate::kit::Level;
-use crate::kit::document::pack_struct;
+use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_struct};
+use crate::kit::{Level, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
-use crate::smf::procedure::State;
-use crate::smf::procedure::release;
+use crate::smf::procedure::{State, refused_transfer, release};
+use crate::smf::timers::SessionTimer;
+use crate::smf::update::acknowledge;
 use crate::smf::{consumer, n1, n2};
 use pith_sbi::Reply;
 use pith_sbi::namf_communication::NgapIeType;
+
+/// How often the SMF sends the accept again because of a handover: T3580 of the UE (16 s) is longer.
+const MOST_REPETITIONS: u8 = 8;
 
 /// The SMF has sent the accept to the UE and the setup request to the gNB, and waits for the gNB's tunnel endpoint.
 #[derive(Debug)]
@@ -18,9 +25,35 @@ pub(in crate::smf) struct AwaitingResourceSetup {
     pub user_plane: UserPlane,
     /// The transfer.
     pub call: CallId,
+    /// `None` in a document of an earlier version.
+    pub accept: Option<Accept>,
 }
 
-pack_struct!(AwaitingResourceSetup { user_plane, call });
+/// PDU SESSION ESTABLISHMENT ACCEPT, which the UE may not have got.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::smf) struct Accept {
+    request: UeRequest,
+    /// How often it was sent again because of a handover.
+    repetitions: u8,
+    /// Whether the gNB, or the AMF, has refused it because of a handover: it is sent again when the guard timer expires.
+    is_refused: bool,
+}
+
+pack_struct!(Accept { request, repetitions, is_refused });
+
+/// Without the accept, which is in a section of its own.
+impl Pack for AwaitingResourceSetup {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { user_plane, call, accept: _ } = self;
+        user_plane.pack(writer);
+        call.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (user_plane, call) = Pack::unpack(reader)?;
+        Ok(Self { user_plane, call, accept: None })
+    }
+}
 
 impl AwaitingResourceSetup {
     /// Namf_Communication_N1N2MessageTransfer with Accept and N2 SM information (step 11).
@@ -28,22 +61,67 @@ impl AwaitingResourceSetup {
         session: &mut SmContext,
         env: &mut Env<'_>,
         request: UeRequest,
-        mut user_plane: UserPlane,
+        user_plane: UserPlane,
     ) -> State {
+        let accept = Accept { request, repetitions: 0, is_refused: false };
+        Self::send(session, env, accept, user_plane)
+    }
+
+    fn send(session: &mut SmContext, env: &mut Env<'_>, accept: Accept, mut user_plane: UserPlane) -> State {
         user_plane.note_uplink_sent_to_gnb();
-        let accept = n1::establishment_accept(session, request, env.network(session));
+        let n1 = n1::establishment_accept(session, accept.request, env.network(session));
         let setup = n2::setup_request(session, &user_plane);
-        let transfer = consumer::transfer(session, Some(accept), Some((NgapIeType::PduResSetupReq, setup)));
+        let transfer = consumer::transfer(session, Some(n1), Some((NgapIeType::PduResSetupReq, setup)));
         let transfer = consumer::with_failure_notification(session, env, transfer);
         let call = consumer::call_amf(session, env, transfer);
-        State::AwaitingResourceSetup(Self { user_plane, call })
+        State::AwaitingResourceSetup(Self { user_plane, call, accept: Some(accept) })
     }
 
     /// Handles the AMF's answer: it delivers the messages, or refuses (step 12; TS 29.518 5.2.2.3.1).
     pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
         let Err(problem) = reply else { return State::AwaitingResourceSetup(self) };
+        if refused_transfer::is_temporary(&problem) {
+            return self.on_handover(session, env);
+        }
         session.log(env, Level::Warn, || format!("the AMF can't reach the UE: {problem}"));
         release::end_and_notify_amf(self.user_plane.into(), session, env)
+    }
+
+    /// The gNB, or the AMF, refuses because the UE is handed over: the messages are sent again, until that was refused too often.
+    pub(in crate::smf) fn on_handover(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        match &mut self.accept {
+            Some(accept) if accept.repetitions < MOST_REPETITIONS => accept.is_refused = true,
+            _ => return self.on_failure(session, env),
+        }
+        session.log(env, Level::Info, || "the UE is handed over: it gets the accept later".to_owned());
+        session.start(env, SessionTimer::Guard, refused_transfer::REPETITION);
+        State::AwaitingResourceSetup(self)
+    }
+
+    /// The guard timer expires: the messages are sent again, or the gNB did not answer in time.
+    pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        let Self { user_plane, accept: Some(accept @ Accept { is_refused: true, .. }), .. } = self else {
+            return self.on_failure(session, env);
+        };
+        let repetitions = accept.repetitions.saturating_add(1);
+        session.start(env, SessionTimer::Guard, env.config.guard);
+        Self::send(session, env, Accept { repetitions, is_refused: false, ..accept }, user_plane)
+    }
+
+    /// The user plane is deactivated. A UE that has not got the accept does not have the session.
+    pub(in crate::smf) fn ends_without_accept(&self) -> bool {
+        self.accept.is_some_and(|accept| accept.is_refused)
+    }
+
+    /// As [`Self::on_failure`], by an update.
+    pub(in crate::smf) fn on_deactivated(
+        self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        reply: PendingReply,
+    ) -> State {
+        acknowledge(reply, env.out);
+        self.on_failure(session, env)
     }
 
     /// The messages did not reach UE or gNB, the gNB refused, or it did not answer in time: the session ends.
