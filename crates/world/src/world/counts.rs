@@ -18,8 +18,17 @@ pub(super) struct Counts {
     first: u64,
     /// Those of the former key: an AMF may still send on a connection that the UE has left.
     former: Option<Box<Self>>,
-    /// The latest, with the connections that they were sent on, in the order of connections.
-    latest: VecDeque<(u64, u8)>,
+    /// The latest, in the order of their connections.
+    latest: VecDeque<Sent>,
+}
+
+/// A message that a gNB sent.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    connection: u64,
+    sequence: u8,
+    /// On a connection that the UE had left for another one.
+    is_late: bool,
 }
 
 impl Counts {
@@ -31,10 +40,11 @@ impl Counts {
     /// (TS 33.501 6.9.2.3.3, 6.9.3). If the handover fails, the AMF of the UE goes on with its own key and COUNTs, and the target AMF sends
     /// nothing.
     ///
-    /// Messages on several connections of a UE may arrive in another order than they were sent.
+    /// Messages on several connections of a UE may arrive in another order than they were sent. An AMF that has transferred the UE's context
+    /// goes on after the COUNTs that it has reserved for the new AMF, on a connection that the UE has left: the new AMF's are lower.
     pub fn note(
         &mut self,
-        connection: u64,
+        (connection, is_late): (u64, bool),
         (process, keys): (usize, Keys),
         nas: &[u8],
     ) -> Result<(), String> {
@@ -54,20 +64,23 @@ impl Counts {
             let former = Some(Box::new(former));
             *self = Self { new: keys.new, derived, first: connection, former, latest: VecDeque::new() };
         }
+        let sent = Sent { connection, sequence, is_late };
         if connection < self.first {
-            return self.former.as_mut().map_or(Ok(()), |former| former.take(connection, sequence));
+            return self.former.as_mut().map_or(Ok(()), |former| former.take(sent));
         }
-        self.take(connection, sequence)
+        self.take(sent)
     }
 
-    fn take(&mut self, connection: u64, sequence: u8) -> Result<(), String> {
-        let place = self.latest.partition_point(|(of, _)| *of <= connection);
-        let last = place.checked_sub(1).and_then(|before| self.latest.get(before));
-        let last = last.map_or(sequence, |(_, last)| *last);
-        if is_behind(last, sequence) || self.latest.iter().any(|(_, of)| *of == sequence) {
+    fn take(&mut self, sent: Sent) -> Result<(), String> {
+        let Sent { connection, sequence, is_late } = sent;
+        let place = self.latest.partition_point(|it| it.connection <= connection);
+        let mut before = self.latest.iter().take(place).rev();
+        let last = before.find(|it| !it.is_late || is_late && it.connection == connection);
+        let last = last.map_or(sequence, |last| last.sequence);
+        if is_behind(last, sequence) || self.latest.iter().any(|it| it.sequence == sequence) {
             return Err(format!("downlink NAS COUNT …{sequence:02x} after …{last:02x}"));
         }
-        self.latest.insert(place, (connection, sequence));
+        self.latest.insert(place, sent);
         if self.latest.len() > KEPT {
             self.latest.pop_front();
         }
@@ -89,7 +102,7 @@ mod tests {
 
     fn note(counts: &mut Counts, connection: u64, header: u8, sequence: u8) -> bool {
         let keys = Keys { new: u64::from(header == NEW_CONTEXT), derived: 0 };
-        counts.note(connection, (0, keys), &[0x7e, header, 0, 0, 0, 0, sequence]).is_ok()
+        counts.note((connection, false), (0, keys), &[0x7e, header, 0, 0, 0, 0, sequence]).is_ok()
     }
 
     #[test]
@@ -103,6 +116,22 @@ mod tests {
         assert!(!note(&mut counts, 4, CIPHERED, 4), "a later connection does not go back");
     }
 
+    /// The former AMF has transferred the context, and reserved COUNTs for the new one.
+    #[test]
+    fn a_message_on_a_connection_that_the_ue_has_left_may_be_beyond_reserved_counts() {
+        let keys = Keys { new: 0, derived: 0 };
+        let mut counts = Counts::default();
+        let mut note = |connection, is_late, sequence| {
+            counts.note((connection, is_late), (0, keys), &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok()
+        };
+        assert!(note(1, false, 5));
+        assert!(note(1, true, 37));
+        assert!(!note(1, true, 20), "lower than the last one of its own connection");
+        assert!(note(2, false, 6));
+        assert!(!note(2, false, 37), "used on the other connection");
+        assert!(note(2, false, 7));
+    }
+
     #[test]
     fn a_new_key_begins_at_zero() {
         let mut counts = Counts::default();
@@ -114,7 +143,7 @@ mod tests {
     /// A message of the AMF of that process, which has got that number of derived keys.
     fn note_of(counts: &mut Counts, process: usize, derived: usize, sequence: u8) -> bool {
         let keys = Keys { new: 1, derived };
-        counts.note(1, (process, keys), &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok()
+        counts.note((1, false), (process, keys), &[0x7e, CIPHERED, 0, 0, 0, 0, sequence]).is_ok()
     }
 
     #[test]

@@ -59,8 +59,9 @@ impl Watch {
         self.reported.push(Reported::new(by, violation, at));
     }
 
-    /// A gNB sends a NAS message to a UE on that connection. The AMF's process has got that number of keys.
-    pub fn downlink_nas(&mut self, ue: usize, connection: u64, keys: (usize, Keys), nas: &[u8]) {
+    /// A gNB sends a NAS message to a UE on that connection, which the UE may have left for another one. The AMF's process has got that number of
+    /// keys.
+    pub fn downlink_nas(&mut self, ue: usize, connection: (u64, bool), keys: (usize, Keys), nas: &[u8]) {
         if let Err(what) = self.counts.entry(ue).or_default().note(connection, keys, nas) {
             self.fail(format!("UE{}: {what}", ue + 1));
         }

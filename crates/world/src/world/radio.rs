@@ -269,7 +269,8 @@ impl World {
         let process = self.amf_of(gnb);
         let keys = self.journal().keys_of(&supi, process);
         if !self.may_have_null_security(ue) {
-            self.watch.downlink_nas(ue, connection.0.into(), (process, keys), &nas);
+            let is_late = self.ues[ue].connection.is_some_and(|newer| newer > u64::from(connection.0));
+            self.watch.downlink_nas(ue, (connection.0.into(), is_late), (process, keys), &nas);
         }
         self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
