@@ -29,8 +29,13 @@ impl Allowance {
 
     /// Counts one; returns whether it is permitted.
     pub fn take(&mut self, now: Instant) -> bool {
-        let is_left = self.has_left(now);
-        self.left = self.left.saturating_sub(1);
+        self.take_several(now, 1)
+    }
+
+    /// Counts so many; returns whether they are permitted.
+    pub fn take_several(&mut self, now: Instant, count: u32) -> bool {
+        let is_left = self.has_left(now) && self.left >= count;
+        self.left = self.left.saturating_sub(count);
         is_left
     }
 }

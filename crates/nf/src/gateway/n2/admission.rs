@@ -79,11 +79,13 @@ impl Admission {
     }
 }
 
-/// Interface management procedures that a gNB may start at once, over all its associations: each makes work for all shards. A gNB
-/// starts a few when it begins, and then one when its configuration changes.
-const PROCEDURES: u32 = 32;
-/// Time after which it may start another one.
-const PROCEDURE_INTERVAL: Duration = Duration::from_millis(250);
+/// Cost of an interface management procedure: each makes work for all shards. That of an NG RESET of fewer connections is their number.
+pub(super) const PROCEDURE: u32 = 64;
+/// Cost of the interface management procedures that a gNB may start at once, over all its associations. A gNB starts a few when it begins, and then
+/// one when its configuration changes; after a failure, some reset UE by UE.
+const PROCEDURES: u32 = 32 * PROCEDURE;
+/// Time after which it may start one more of cost 1.
+const PROCEDURE_INTERVAL: Duration = Duration::from_millis(4);
 
 /// The peers that share a limit: one IPv4 address, or one IPv6 /64 network, whose addresses one
 /// host can choose freely.
@@ -316,11 +318,11 @@ impl N2Gateway {
     }
 
     /// Counts an interface management procedure that a gNB starts, over whichever of its associations. `false`: it has started too many.
-    pub(super) fn count_procedure(&mut self, tnla: Tnla) -> bool {
+    pub(super) fn count_procedure(&mut self, tnla: Tnla, cost: u32) -> bool {
         let now = self.admission.now;
         let Some(association) = self.associations.get_mut(&tnla) else { return false };
         let of_gnb = association.gnb.and_then(|gnb| self.interfaces.get_mut(&gnb));
-        of_gnb.map_or(&mut association.procedures, |interface| &mut interface.procedures).take(now)
+        of_gnb.map_or(&mut association.procedures, |it| &mut it.procedures).take_several(now, cost)
     }
 
     /// The procedures that a gNB may start after the NG Setup that it has requested over an association: those of its former interface,
@@ -330,7 +332,7 @@ impl N2Gateway {
         if let Some(known) = known.filter(|known| self.gnb_of(tnla) != Some(*known))
             && let Some(former) = self.interfaces.get_mut(&known)
         {
-            former.procedures.take(now);
+            former.procedures.take_several(now, PROCEDURE);
             return former.procedures.clone();
         }
         let own = self.associations.get(&tnla).map(|association| association.procedures.clone());

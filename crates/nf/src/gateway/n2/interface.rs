@@ -1,6 +1,6 @@
 //! NG Setup, RAN and AMF Configuration Update, NG Reset (TS 38.413 8.7.1 to 8.7.4).
 
-use super::admission::share_of;
+use super::admission::{PROCEDURE, share_of};
 use super::{N2Gateway, N2GatewayEffect, NgInterface, RanIds};
 use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe, Tnla};
 use pith_ngap::{
@@ -23,12 +23,22 @@ const JOIN_AGAIN_AFTER: TimeToWait = TimeToWait::v1s;
 /// Connections in one NG RESET, which may list 65,536 (TS 38.413 9.2.6.11): the message stays below 64 kB.
 const MAX_RESET: usize = 2_048;
 
+/// What a procedure takes of the gNB's allowance.
+fn cost_of(message: &Message) -> u32 {
+    match message {
+        Message::NgReset(NgReset { scope: ResetScope::Part(connections), .. }) => {
+            u32::try_from(connections.len()).unwrap_or(PROCEDURE).clamp(1, PROCEDURE)
+        }
+        _ => PROCEDURE,
+    }
+}
+
 impl N2Gateway {
     pub(super) fn interface_management(&mut self, tnla: Tnla, pdu: &[u8]) {
         let (message, notice) = match Message::decode_with_notice(pdu) {
             Ok(decoded) => decoded,
             Err(error) => {
-                self.count_procedure(tnla);
+                self.count_procedure(tnla, PROCEDURE);
                 return self.interface_error(tnla, error);
             }
         };
@@ -56,7 +66,9 @@ impl N2Gateway {
             Message::NgResetAcknowledge(answer) => self.reset_is_acknowledged(tnla, &answer),
             Message::AmfConfigurationUpdateAcknowledge(answer) => self.update_is_acknowledged(tnla, &answer),
             Message::AmfConfigurationUpdateFailure(failure) => self.update_is_refused(tnla, &failure),
-            message if !self.count_procedure(tnla) => self.refuse_for_overload(tnla, &message),
+            message if !self.count_procedure(tnla, cost_of(&message)) => {
+                self.refuse_for_overload(tnla, &message);
+            }
             Message::NgSetupRequest(request) => self.ng_setup(tnla, request),
             Message::RanConfigurationUpdate(update) => self.ran_configuration_update(tnla, update),
             Message::NgReset(reset) => self.ng_reset(tnla, reset),

@@ -889,3 +889,18 @@ fn messages_of_shards_follow_ng_setup_response() {
     assert_eq!(&pdu[..], b"page");
     assert_eq!(gateway.handle(page()).count(), 1);
 }
+
+/// After a failure of a cell, some gNBs reset UE by UE (TS 38.413 8.7.4.2.2).
+#[test]
+fn resets_of_single_connections_are_all_carried_out() {
+    let mut gateway = set_up();
+    let mut answered = 0;
+    for id in 0..4_000 {
+        let connection =
+            pith_ngap::NgConnection { amf_ue_ngap_id: None, ran_ue_ngap_id: Some(RanUeNgapId(id)) };
+        let scope = ResetScope::Part(vec![connection]);
+        let reset = NgReset { cause: Cause::Nas(CauseNas::unspecified), scope };
+        answered += receive(&mut gateway, reset.encode().unwrap()).len();
+    }
+    assert!((1_000..=2_048).contains(&answered), "{answered}");
+}
