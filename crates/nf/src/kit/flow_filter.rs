@@ -126,6 +126,8 @@ pub(crate) struct DescribedFlow {
     pub packet_filters: usize,
     /// The network at the UE's end; `None`: any address of the UE.
     pub local: Option<(IpAddr, u8)>,
+    /// The network at the other end; `None`: any address.
+    pub remote: Option<(IpAddr, u8)>,
     /// The protocol of its packets; `None`: any.
     pub protocol: Option<u8>,
 }
@@ -134,8 +136,8 @@ impl DescribedFlow {
     /// Of a flow information; `None` if it is incorrect, or the SMF cannot encode it.
     pub(crate) fn of(information: &FlowInformation) -> Option<Self> {
         let filter = FlowFilter::of(information)?;
-        let Description { local, protocol, .. } = Description::parse(&filter.description)?;
-        Some(Self { packet_filters: filter.packet_filters(0).len(), local, protocol })
+        let Description { local, remote, protocol, .. } = Description::parse(&filter.description)?;
+        Some(Self { packet_filters: filter.packet_filters(0).len(), local, remote, protocol })
     }
 }
 

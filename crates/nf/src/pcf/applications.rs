@@ -148,7 +148,7 @@ impl Pcf {
     fn application(&mut self, reference: &str, from: Caller) -> Result<(Key, u32), Box<Problem>> {
         let missing = || Box::new(Problem::new(Cause::ApplicationSessionContextNotFound));
         let (id, number) = named(&self.references, reference).ok_or_else(missing)?;
-        let key = self.ids.find(id).ok_or_else(not_found)?;
+        let key = self.ids.find(id).ok_or_else(missing)?;
         let rules = self.associations.get_mut(key).and_then(|it| it.rules.as_ref()).ok_or_else(missing)?;
         let application = rules.applications.get(&number).ok_or_else(missing)?;
         application.owner.check(from)?;
@@ -305,6 +305,14 @@ impl Addresses {
         Self { v4: context.ipv4_address, v6 }
     }
 
+    /// Whether the session has an address of that IP version.
+    const fn have_version_of(self, other: IpAddr) -> bool {
+        match other {
+            IpAddr::V4(_) => self.v4.is_some(),
+            IpAddr::V6(_) => self.v6.is_some(),
+        }
+    }
+
     /// Whether all addresses of a network are the session's.
     fn contain(self, (network, length): (IpAddr, u8)) -> bool {
         match network {
@@ -441,6 +449,9 @@ fn checked(
     let described = DescribedFlow::of(&information)
         .filter(|it| it.packet_filters <= MAX_PACKET_FILTERS)
         .ok_or_else(|| restricted("the flow description cannot be enforced"))?;
+    if described.remote.is_some_and(|(remote, _)| !addresses.have_version_of(remote)) {
+        return Err(restricted("the PDU session has no address of this IP version"));
+    }
     if described.local.is_some_and(|local| !addresses.contain(local)) {
         let why = "the end at the UE is not the address of the PDU session";
         return Err(invalid(Cause::InvalidServiceInformation, at, why));

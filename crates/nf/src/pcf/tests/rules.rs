@@ -421,7 +421,12 @@ fn wrong_media_are_refused_with_their_place() {
     fn flow(component: &mut MediaComponent) -> &mut MediaSubComponent {
         component.med_sub_comps.get_mut("1").unwrap()
     }
-    let cases: [(Change, u16, &str); 8] = [
+    let cases: [(Change, u16, &str); 9] = [
+        (
+            |it| flow(it).f_descs[0] = "permit out 17 from 2001:db8::1 to assigned".into(),
+            403,
+            "FILTER_RESTRICTIONS",
+        ),
         (|it| flow(it).f_descs[0] = "permit out udp from any to any".into(), 403, "FILTER_RESTRICTIONS"),
         (
             |it| flow(it).f_descs[1] = "permit in ip from 10.45.0.2 to any frag".into(),
