@@ -38,6 +38,11 @@ impl GmmCapability {
         self.bit(1, 7)
     }
 
+    /// The Extended rejected NSSAI IE is supported (ER-NSSAI).
+    pub fn extended_rejected_nssai(&self) -> bool {
+        self.bit(2, 5)
+    }
+
     /// Radio capability signalling optimisation is supported.
     pub fn racs(&self) -> bool {
         self.bit(1, 8)

@@ -110,6 +110,21 @@ coded! {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RejectedNssai(pub Vec<(Snssai, SnssaiRejection)>);
 
+impl RejectedNssai {
+    /// Elements of a partial list at most.
+    const MOST: usize = 8;
+
+    /// The value of the Extended rejected NSSAI IE (TS 24.501 9.11.3.75), in partial lists without back-off timer.
+    pub fn extended(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for list in self.0.chunks(Self::MOST) {
+            out.extend(u8::try_from(list.len() - 1));
+            Self(list.to_vec()).encode(&mut out);
+        }
+        out
+    }
+}
+
 impl Ie for RejectedNssai {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let rejected = Cursor(value).all(|cursor| {

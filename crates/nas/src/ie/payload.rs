@@ -47,3 +47,13 @@ coded! {
         MaPduRequest = 6,
     }
 }
+
+impl RequestType {
+    /// The type that the network takes it for: an unused value stands for an initial request (TS 24.501 Table 9.11.3.47.1).
+    pub const fn as_received(self) -> Self {
+        match self {
+            Self::Other(0) => Self::InitialRequest,
+            other => other,
+        }
+    }
+}

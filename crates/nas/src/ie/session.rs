@@ -22,6 +22,16 @@ coded! {
     }
 }
 
+impl PduSessionType {
+    /// The type that the network takes it for: unused values stand for IPv4v6 (TS 24.501 Table 9.11.4.11.1).
+    pub const fn as_received(self) -> Self {
+        match self {
+            Self::Other(0 | 6) => Self::Ipv4v6,
+            other => other,
+        }
+    }
+}
+
 coded! {
     /// SSC mode (TS 24.501 Table 9.11.4.16.1), half an octet.
     SscMode & 7 {
@@ -249,6 +259,15 @@ mod tests {
         let received = |code| SscMode::from_code(code).as_received();
         assert_eq!([4, 5, 6].map(received), [SscMode::Mode1, SscMode::Mode2, SscMode::Mode3]);
         assert_eq!([2, 7].map(received), [SscMode::Mode2, SscMode::Other(7)]);
+        let received = |code| PduSessionType::from_code(code).as_received();
+        assert_eq!(
+            [0, 5, 6].map(received),
+            [PduSessionType::Ipv4v6, PduSessionType::Ethernet, PduSessionType::Ipv4v6]
+        );
+        assert_eq!(received(7), PduSessionType::Other(7));
+        let received = |code| crate::ie::RequestType::from_code(code).as_received();
+        assert_eq!(received(0), crate::ie::RequestType::InitialRequest);
+        assert_eq!(received(7), crate::ie::RequestType::Other(7));
         assert_eq!(crate::ie::RequestType::decode(&[9]), Ok(crate::ie::RequestType::InitialRequest));
     }
 

@@ -62,6 +62,8 @@ pub(super) struct SmContext {
     pub ip: IpVersions,
     /// Whether the UE requests IPv6 addresses of DNS servers.
     pub asks_dns6: bool,
+    /// Whether it is an always-on session; `None` if the UE does not request that (TS 23.501 5.6.13).
+    pub always_on: Option<bool>,
     /// The UE's addresses, once they are allocated.
     pub address: UeAddress,
     /// Static addresses and framed routes of the subscription, of the session's IP versions.
@@ -477,6 +479,7 @@ impl SmContext {
             seid,
             ip: IpVersions::V4,
             asks_dns6: false,
+            always_on: None,
             address: UeAddress::default(),
             addressing: Addressing::default(),
             qos: Qos::UNKNOWN,

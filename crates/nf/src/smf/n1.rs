@@ -9,8 +9,8 @@ use pith_nas::gsm::{
     PduSessionModificationReject, PduSessionReleaseCommand, PduSessionReleaseReject,
 };
 use pith_nas::ie::{
-    AllowedSscMode, DownlinkPco, FlowOperation, PcoOption, PduAddress, PduSessionType, QosFlowDescription,
-    QosFlowDescriptions, QosRule, QosRules, SscMode,
+    AllowedSscMode, AlwaysOn, DownlinkPco, FlowOperation, PcoOption, PduAddress, PduSessionType,
+    QosFlowDescription, QosFlowDescriptions, QosRule, QosRules, SscMode,
 };
 use pith_nas::{GsmCause, GsmMessage};
 use std::net::IpAddr;
@@ -37,6 +37,7 @@ pub(super) fn establishment_accept(
     let (ipv4, interface_id) = (session.address.v4, session.address.interface_id());
     accept.pdu_address = Some(PduAddress { ipv4, interface_id, smf_link_local: None });
     accept.rq_timer = session.reflective.rq_timer();
+    accept.always_on = session.always_on.map(|on| AlwaysOn { on });
     accept.snssai = Some(session.snssai.into());
     let mut flows = vec![QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi)];
     flows.extend(session.flows.current.descriptions());

@@ -416,6 +416,13 @@ fn on_modified(
             return state;
         }
     };
+    if session.modification.is_none() && session.flows.is_at_gnb {
+        // It answers no request, or one about a former session with the identity (TS 38.413 10.4).
+        session
+            .log(env, Level::Info, || "the gNB answers a modification that it was not requested".to_owned());
+        acknowledge(reply, env.out);
+        return state;
+    }
     modification::on_gnb_modified(session, env, &transfer);
     match state {
         State::Established(Established { user_plane })

@@ -19,6 +19,7 @@
 //!  addressing static addresses and framed routes of the subscription; absent if there are none
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  accept     what the accept for the UE answers; absent unless the gNB is to set the session up for the first time
+//!  always-on  whether the UE has got its session as an always-on one; absent if it does not request that
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -81,10 +82,13 @@ const ADDRESSING: Section = Section { id: 18, name: "addressing", version: 1 };
 /// Absent unless the session awaits its first setup at the gNB.
 const ACCEPT: Section = Section { id: 19, name: "accept", version: 1 };
 
+/// Absent unless the UE requests an always-on session.
+const ALWAYS_ON: Section = Section { id: 20, name: "always-on", version: 1 };
+
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, ACCEPT, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, ACCEPT, ALWAYS_ON, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -111,6 +115,7 @@ pub(in crate::smf) fn pack(
         }
         ADDRESSING => !session.addressing.is_default(),
         ACCEPT => session.state.accept().is_some(),
+        ALWAYS_ON => session.always_on.is_some(),
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -135,6 +140,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         seid,
         ip,
         asks_dns6,
+        always_on,
         address,
         addressing,
         qos,
@@ -206,6 +212,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         REJECTED => answered_pti.pack(writer),
         ACCEPT => state.accept().pack(writer),
+        ALWAYS_ON => always_on.pack(writer),
         ADDRESSING => {
             addressing.v4.pack(writer);
             addressing.v6.pack(writer);
@@ -263,6 +270,7 @@ pub(in crate::smf) fn unpack(
     let (tunnels, handover_additional) =
         if sections.has(&TUNNELS) { sections.unpack(&TUNNELS)? } else { Default::default() };
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
+    let always_on = if sections.has(&ALWAYS_ON) { sections.unpack(&ALWAYS_ON)? } else { None };
     let answered_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
     let mut addressing = Addressing::default();
     if sections.has(&ADDRESSING) {
@@ -326,6 +334,7 @@ pub(in crate::smf) fn unpack(
         is_emergency,
         ip,
         asks_dns6,
+        always_on,
         address: UeAddress { v4, v6, delegation },
         addressing,
         qos,

@@ -281,3 +281,27 @@ fn a_gnb_that_refuses_or_does_not_answer_ends_the_session() {
     world.expire(Timer::SbiGuard);
     world.is_quiet();
 }
+
+#[test]
+fn a_session_is_always_on_if_the_ue_requests_that() {
+    for on in [true, false] {
+        let mut world = World::new();
+        world.post(establishment(|request| {
+            request.always_on_requested = on.then_some(pith_nas::ie::AlwaysOn { on: true });
+        }));
+        let GsmBody::PduSessionEstablishmentAccept(accept) = &world.n1.last().unwrap().body else { panic!() };
+        assert_eq!(accept.always_on, on.then_some(pith_nas::ie::AlwaysOn { on: true }));
+    }
+}
+
+/// TS 24.501 table 9.11.4.11.1; 7 is reserved.
+#[test]
+fn an_unused_session_type_is_ipv4v6() {
+    for (code, is_accepted) in [(0, true), (6, true), (7, false)] {
+        let mut world = World::new();
+        world.post(establishment(|request| request.pdu_session_type = Some(PduSessionType::from_code(code))));
+        let accept =
+            matches!(world.n1.last().map(|it| &it.body), Some(GsmBody::PduSessionEstablishmentAccept(_)));
+        assert_eq!(accept, is_accepted, "{code}");
+    }
+}

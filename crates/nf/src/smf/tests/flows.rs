@@ -759,3 +759,18 @@ fn a_session_with_a_second_upf_has_no_rules() {
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     assert_eq!(session.qos.ambr, ambr(200));
 }
+
+/// TS 38.413 10.4: it may answer a request about a former session with the identity.
+#[test]
+fn an_answer_without_a_request_changes_neither_flows_nor_tunnel() {
+    let mut world = with_voice();
+    let other = pith_ngap::transfer::Tunnel { teid: pith_types::Teid(7), ..GNB_TUNNEL };
+    let transfer = ModifyResponseTransfer {
+        downlink: Some(other),
+        failed: vec![(2, NO_RESOURCES)],
+        ..ModifyResponseTransfer::default()
+    };
+    gnb_sends(&mut world, N2SmInfoType::PduResModRsp, transfer.encode());
+    assert_eq!(world.take_ladder(), "amf <- 204");
+    assert_eq!((qfis(&world), world.user_plane().unwrap().gnb), (vec![2], Some(GNB_TUNNEL)));
+}

@@ -29,6 +29,7 @@ struct Accepted {
     ip: (IpVersions, bool),
     /// Whether the UE derives QoS rules.
     supports_reflective_qos: bool,
+    asks_for_always_on: bool,
     request: UeRequest,
     access: Box<Access>,
 }
@@ -86,6 +87,7 @@ impl Smf {
             tac,
             ip,
             supports_reflective_qos,
+            asks_for_always_on,
             request,
             access,
         } = accepted;
@@ -104,6 +106,8 @@ impl Smf {
             (session.ip, session.asks_dns6) = ip;
             (session.is_emergency, session.is_registered) = (is_emergency, is_registered);
             session.reflective.is_supported = supports_reflective_qos;
+            // A session of the lowest priority is served, too, if the UE keeps its user plane; an emergency session ends soon.
+            session.always_on = asks_for_always_on.then_some(!is_emergency);
             Box::new(session)
         });
         let Some(key) = key else {
@@ -163,6 +167,7 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     let tac = location.map(|location| location.tai.tac);
     let request = UeRequest { pti, asks: asks(&message) };
     let ip = (ip, asks_for(&message, &PcoRequest::DnsServerIpv6));
+    let asks_for_always_on = message.always_on_requested.is_some_and(|requested| requested.on);
     let supports_reflective_qos = message.gsm_capability.as_ref().is_some_and(GsmCapability::reflective_qos);
     Ok(Accepted {
         ue,
@@ -173,6 +178,7 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
         tac,
         ip,
         supports_reflective_qos,
+        asks_for_always_on,
         request,
         access: Box::new(access(data)),
     })
@@ -200,7 +206,7 @@ fn check_kind(
     request: &PduSessionEstablishmentRequest,
     network: &DataNetwork,
 ) -> Result<IpVersions, EstablishmentError> {
-    let ip = match request.pdu_session_type {
+    let ip = match request.pdu_session_type.map(PduSessionType::as_received) {
         None => IpVersions::NONE,
         Some(PduSessionType::Ipv4) => IpVersions::V4,
         Some(PduSessionType::Ipv4v6) => IpVersions::BOTH,
@@ -230,7 +236,7 @@ fn asks(request: &PduSessionEstablishmentRequest) -> Asks {
     Asks {
         dns: asks_for(request, &PcoRequest::DnsServerIpv4),
         mtu: asks_for(request, &PcoRequest::Ipv4LinkMtu),
-        ipv4v6: request.pdu_session_type == Some(PduSessionType::Ipv4v6),
+        ipv4v6: request.pdu_session_type.map(PduSessionType::as_received) == Some(PduSessionType::Ipv4v6),
     }
 }
 
