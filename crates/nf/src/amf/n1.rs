@@ -7,6 +7,7 @@ use super::context::{Env, UeContext};
 use super::procedure::{self, deregistration, nas_transport, registration, service_request};
 use super::{n2, security::SecurityContext};
 use crate::kit::{Level, Nf};
+use pith_crypto::nas::CipheringAlgorithm;
 use pith_nas::gmm::{GmmStatus, RegistrationReject, ServiceReject};
 use pith_nas::security::{
     Envelope, network_processes_despite_failed_integrity, network_processes_unprotected,
@@ -132,7 +133,18 @@ fn open_protected(ue: &mut UeContext, header: SecurityHeaderType, pdu: &[u8]) ->
     let is_new = header == SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
     let context = if is_new { ue.procedure.new_security() } else { ue.security.as_mut() };
     let uplink = match context {
-        Some(context) => open_verified(context, pdu)?,
+        // Only SECURITY MODE COMMAND has it (TS 24.501 table 9.3.1).
+        Some(_) if header == SecurityHeaderType::IntegrityProtectedWithNewContext => {
+            return Err(Refusal::Discard(Silence::NotProtected));
+        }
+        Some(context) => {
+            let is_to_be_ciphered = context.nas.algorithms().ciphering != CipheringAlgorithm::Nea0;
+            let uplink = open_verified(context, pdu)?;
+            if is_to_be_ciphered && !header.is_ciphered() && !may_be_initial(&uplink.message) {
+                return Err(Refusal::Discard(Silence::NotProtected));
+            }
+            uplink
+        }
         // Not ciphered before secure exchange is established (TS 24.501 4.4.5), but a UE may do so.
         None => match ue.outdated.as_mut().and_then(|outdated| outdated.recognise(pdu)) {
             Some(Unprotected { plain, .. }) => accept_unverified(&plain)?,
@@ -144,6 +156,17 @@ fn open_protected(ue: &mut UeContext, header: SecurityHeaderType, pdu: &[u8]) ->
     } else {
         Err(Refusal::Discard(Silence::NotExpected))
     }
+}
+
+/// Initial NAS messages are not ciphered (TS 24.501 4.4.6). Some UEs send them so over an established connection, too; other messages are discarded
+/// if they are not (4.4.5).
+const fn may_be_initial(message: &GmmMessage) -> bool {
+    matches!(
+        message,
+        GmmMessage::RegistrationRequest(_)
+            | GmmMessage::ServiceRequest(_)
+            | GmmMessage::DeregistrationRequestUeOriginating(_)
+    )
 }
 
 /// Checks the message with the given security context.

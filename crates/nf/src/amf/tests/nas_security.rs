@@ -4,7 +4,7 @@
 use super::world::{GNB, Phone, World, establishment, problem};
 use pith_nas::gmm::{GmmStatus, NotificationResponse, RegistrationComplete, ServiceRequest};
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, ServiceType};
-use pith_nas::{GmmCause, GmmMessage, NasCount};
+use pith_nas::{GmmCause, GmmMessage, NasCount, SecurityHeaderType};
 use pith_sbi::{Cause, Operation};
 use pith_types::RanUeNgapId;
 
@@ -308,4 +308,33 @@ fn no_count_is_used_again_when_they_are_exhausted() {
     assert!(matches!(phone.receive(&mut world), GmmMessage::DlNasTransport(_)));
     phone.released(&mut world);
     world.assert_empty();
+}
+
+/// TS 24.501 4.4.5, table 9.3.1: only initial NAS messages are not ciphered.
+#[test]
+fn a_message_that_is_not_ciphered_is_discarded() {
+    let (mut world, mut phone) = registered();
+    for header in
+        [SecurityHeaderType::IntegrityProtected, SecurityHeaderType::IntegrityProtectedWithNewContext]
+    {
+        let nas = phone.protect(header, establishment(5));
+        phone.send_pdu(&mut world, nas);
+        assert_eq!(world.take_ladder(), NOTHING);
+    }
+    let request = phone.deregistration_request(false);
+    let nas = phone.protect(SecurityHeaderType::IntegrityProtectedWithNewContext, request);
+    phone.send_pdu(&mut world, nas);
+    assert_eq!(world.take_ladder(), NOTHING);
+    phone.send(&mut world, establishment(5));
+    assert!(world.take_ladder().contains("PostSmContexts"));
+}
+
+/// A UE that sends its requests as initial NAS messages also while it is connected.
+#[test]
+fn an_initial_nas_message_over_an_established_connection_may_be_unciphered() {
+    let (mut world, mut phone) = registered();
+    let request = phone.registration_request(RegistrationKind::PeriodicUpdating);
+    let nas = phone.initial_nas(request);
+    phone.send_pdu(&mut world, nas);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::RegistrationAccept(_)));
 }
