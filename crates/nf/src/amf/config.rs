@@ -7,6 +7,7 @@ use super::time_zone::LocalTime;
 use crate::kit::{Duration, Identity, SetInstances};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::ie::{EmergencyNumber, GprsTimer3};
+use pith_ngap::UserLocation;
 use pith_sbi::ApiRoot;
 use pith_types::{AmfId, BlockId, Dnn, FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
 use std::net::IpAddr;
@@ -19,11 +20,14 @@ pub struct AmfConfig {
     pub identity: Identity,
     /// AMF Name (TS 38.413 9.3.3.21), sent in NG SETUP RESPONSE.
     pub name: String,
-    /// GUAMI of the 5G-GUTIs that this AMF allocates.
+    /// GUAMI of the 5G-GUTIs that this AMF allocates, in its first network.
     pub guami: Guami,
     /// Other instances that allocate 5G-GUTIs of the same GUAMI, each from its own blocks. This AMF requests UE contexts
     /// from them, as from its own other shards, when one of their UEs registers here.
     pub peers: Vec<Peer>,
+    /// Number of UEs that get identifiers of one block, before others get those of the next. The ten leading bits of a UE's 5G-TMSIs are those of its
+    /// block: among these UEs it can't be recognised by them (TS 33.501 6.12.3).
+    pub ues_in_a_row: u32,
     /// Blocks of ids pass between this AMF and others of its set.
     pub shares_blocks: bool,
     /// The instances of the set.
@@ -187,6 +191,7 @@ impl AmfConfig {
             name: "pith".into(),
             guami,
             peers: Vec::new(),
+            ues_in_a_row: 1,
             shares_blocks: false,
             instances: Arc::default(),
             plmns: vec![ServedPlmn { plmn: guami.plmn_id, slices }],
@@ -233,21 +238,30 @@ impl AmfConfig {
         GprsTimer3::at_least(t3512).duration().unwrap_or(t3512)
     }
 
-    /// The GUAMI in 5G-GUTIs of a block: its AMF Pointer is the number of the block's home.
-    pub(super) fn guami_of(&self, block: BlockId) -> Guami {
+    /// Whether this AMF serves UEs in that network.
+    pub(super) fn serves_plmn(&self, plmn: Plmn) -> bool {
+        self.plmns.iter().any(|served| served.plmn == plmn)
+    }
+
+    /// The AMF's GUAMI for a UE there: the AMF has one in each network (TS 23.003 2.10.1; TS 23.501 5.18.2a).
+    pub(super) fn guami_in(&self, location: Option<UserLocation>) -> Guami {
+        let plmn = location.map(|location| location.tai.plmn_id).filter(|plmn| self.serves_plmn(*plmn));
+        Guami { plmn_id: plmn.unwrap_or(self.guami.plmn_id), ..self.guami }
+    }
+
+    /// The GUAMI in 5G-GUTIs of a block for a UE there: its AMF Pointer is the number of the block's home.
+    pub(super) fn guami_of(&self, block: BlockId, location: Option<UserLocation>) -> Guami {
         let home = self.instances.home(block).filter(|_| self.shares_blocks);
         let pointer = home.map_or(self.guami.amf_id.pointer, |home| home.0);
-        Guami { amf_id: AmfId { pointer, ..self.guami.amf_id }, ..self.guami }
+        Guami { amf_id: AmfId { pointer, ..self.guami.amf_id }, ..self.guami_in(location) }
     }
 
     /// Whether 5G-GUTIs with that GUAMI may be of UEs of this AMF: it has allocated them, or another AMF of its set has, whose blocks
     /// have passed to this one.
     pub(super) fn serves(&self, guami: &Guami) -> bool {
         let (own, of) = (self.guami.amf_id, guami.amf_id);
-        *guami == self.guami
-            || (self.shares_blocks
-                && guami.plmn_id == self.guami.plmn_id
-                && (of.region, of.set) == (own.region, own.set))
+        let is_of_set = self.shares_blocks && (of.region, of.set) == (own.region, own.set);
+        self.serves_plmn(guami.plmn_id) && (own == of || is_of_set)
     }
 
     /// As [`AmfConfig::serves`], for a 5G-S-TMSI.

@@ -568,6 +568,13 @@ impl UeContext {
 pub(super) const IGNORED_REPLY: Tag = Tag::new(u64::MAX, 0);
 
 impl Env<'_> {
+    /// Whether the UE is in a tracking area that the AMF serves, and its gNB: a gNB speaks for its own areas only.
+    pub(super) fn is_in_served_area(&self, ue: &UeContext) -> bool {
+        let Some(tai) = ue.location.map(|location| location.tai) else { return false };
+        let gnb = ue.connection.and_then(|key| self.connections.get(key)).map(|connection| connection.gnb);
+        self.config.tais.contains(&tai) && gnb.is_none_or(|gnb| self.gnbs.serves(gnb, &tai))
+    }
+
     /// The time, and the offset of local time then, if that is configured.
     pub(super) fn local_time(&self) -> Option<(DateTime, time_zone::Offset)> {
         let now = self.config.identity.date_time(self.now);

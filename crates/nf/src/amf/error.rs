@@ -54,6 +54,9 @@ pub(crate) enum RegistrationError {
     /// The home network does not know the subscriber.
     #[error("unknown subscriber")]
     UnknownSubscriber,
+    /// The subscriber is of another home network, which no NF here knows.
+    #[error("subscriber of another home network")]
+    ForeignSubscriber,
     /// The home network can't de-conceal the SUCI: the key is unknown or does not match.
     #[error("SUCI can't be de-concealed")]
     SuciNotDeconcealed,
@@ -147,7 +150,8 @@ impl RegistrationError {
             Self::UnknownUe => Reject(GmmCause::UeIdentityCannotBeDerivedByTheNetwork),
             Self::AuthenticationFailed { eap_failure, .. } => AuthenticationReject(eap_failure.clone()),
             Self::ServicesNotAllowed => Reject(GmmCause::FiveGsServicesNotAllowed),
-            Self::RoamingNotAllowed => Reject(GmmCause::PlmnNotAllowed),
+            // #3 would keep the UE from its own network, too (TS 24.501 5.5.1.2.5, A.2).
+            Self::RoamingNotAllowed | Self::ForeignSubscriber => Reject(GmmCause::PlmnNotAllowed),
             Self::RatNotAllowed => Reject(GmmCause::N1ModeNotAllowed),
             Self::ForbiddenArea => Reject(GmmCause::TrackingAreaNotAllowed),
             Self::ServingNetworkNotAuthorized => Reject(GmmCause::ServingNetworkNotAuthorized),
@@ -191,7 +195,7 @@ impl RegistrationError {
             Self::NoIdentity | Self::UnknownUe => "no identity",
             Self::AuthenticationFailed { .. } => "authentication failed",
             Self::SecurityModeRejected(_) => "security mode rejected",
-            Self::UnknownSubscriber => "unknown subscriber",
+            Self::UnknownSubscriber | Self::ForeignSubscriber => "unknown subscriber",
             Self::SuciNotDeconcealed => "unknown home network key",
             Self::ServicesNotAllowed
             | Self::RoamingNotAllowed

@@ -113,6 +113,17 @@ impl Gnbs {
 
     /// Whether connected gNBs support all these slices in a tracking area, or none of them serves it.
     pub fn may_support(&self, tai: &Tai, slices: &[Snssai]) -> bool {
+        self.supported(tai).is_none_or(|supported| slices.iter().all(|slice| supported.contains(slice)))
+    }
+
+    /// Whether connected gNBs support one of these slices in a tracking area.
+    pub fn supports_any(&self, tai: &Tai, slices: &[Snssai]) -> bool {
+        !slices.is_empty()
+            && self.supported(tai).is_some_and(|supported| slices.iter().any(|it| supported.contains(it)))
+    }
+
+    /// The slices of a tracking area, if connected gNBs serve it.
+    fn supported(&self, tai: &Tai) -> Option<&BTreeSet<Snssai>> {
         let by_area = self.slices.get_or_init(|| {
             let mut by_area = BTreeMap::<Tai, BTreeSet<Snssai>>::new();
             for (tai, slices) in self.connected.values().flat_map(|info| &info.supported) {
@@ -120,7 +131,7 @@ impl Gnbs {
             }
             by_area
         });
-        by_area.get(tai).is_none_or(|supported| slices.iter().all(|slice| supported.contains(slice)))
+        by_area.get(tai)
     }
 
     pub fn is_expecting(&self) -> bool {

@@ -126,7 +126,7 @@ impl Amf {
         let shared = Shared {
             gnbs: Gnbs::new(),
             connections: Connections::new(config.max_connections(), id_order(&config.identity)),
-            ids: ContextIds::new(&config.identity, rng.fork()),
+            ids: ContextIds::new(&config.identity, rng.fork()).in_runs_of(config.ues_in_a_row),
             index: Index::default(),
             references: References::new(&config.identity.reference_key),
             rng,

@@ -27,6 +27,9 @@ fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
              'pith subscriber add' adds one"
                 .into()
         }
+        RegistrationError::ForeignSubscriber => {
+            "the subscriber is of another home network, and not provisioned here: 'pith subscriber add' adds one".into()
+        }
         RegistrationError::AuthenticationFailed { fault, .. } => authentication(*fault),
         RegistrationError::NoIdentity | RegistrationError::SuciNotDeconcealed => no_identity(ue),
         RegistrationError::UnknownUe => "no context of the UE, which has no SUCI: it registers again".into(),

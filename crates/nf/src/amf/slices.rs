@@ -86,6 +86,13 @@ impl Slices {
         self.allowed.iter().copied().collect()
     }
 
+    /// Those that are rejected for the registration area.
+    pub fn rejected_in_area(&self) -> Vec<Snssai> {
+        let rejected = self.rejected.iter();
+        let in_area = rejected.filter(|(_, cause)| *cause == SnssaiRejection::NotAvailableInRegistrationArea);
+        in_area.map(|(slice, _)| *slice).collect()
+    }
+
     /// The Rejected NSSAI IE of REGISTRATION ACCEPT and REJECT.
     pub fn rejected_nssai(&self) -> Option<RejectedNssai> {
         (!self.rejected.is_empty()).then(|| RejectedNssai(self.rejected.clone()))

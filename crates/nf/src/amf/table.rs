@@ -124,8 +124,8 @@ impl Index {
         self.by_supi.insert(supi.clone(), key).filter(|old| *old != key)
     }
 
-    /// Allocates an unused 5G-TMSI of that block. Its low bits are random, so that it can't be linked
-    /// to the UE's other 5G-TMSIs (TS 33.501 6.12.3).
+    /// Allocates an unused 5G-TMSI of that block. Its low bits are random: it can't be linked to the UE's other 5G-TMSIs, but as one of the
+    /// UEs of the block (TS 33.501 6.12.3).
     pub fn allocate_tmsi(&mut self, block: BlockId, key: Key, rng: &mut Rng) -> FiveGTmsi {
         loop {
             let tmsi = FiveGTmsi::new(block, rng.next_u32());

@@ -13,13 +13,17 @@ pub const UNPLACED: Key = Key::from_u64(u64::MAX);
 /// Allocates [`ContextId`]s, and finds the context of each in the NF's table.
 ///
 /// The number of an id is random: a reference to a context that a former run of the process had names no context of this
-/// run, and a SEID that is derived from it cannot be guessed. Ids come from all blocks of the shard in turn, so that these
-/// are equally full.
+/// run, and a SEID that is derived from it cannot be guessed. Ids come from all blocks of the shard in turn, a run of them from each, so that
+/// these are about equally full.
 #[derive(Debug)]
 pub struct ContextIds {
     /// In ascending order.
     blocks: Vec<BlockId>,
     next: usize,
+    /// Ids of a run.
+    run: u32,
+    /// Ids of the run in progress that are left.
+    left: u32,
     /// Blocks with contexts of a former run that are not restored yet: any of their ids may be in use.
     unrestored: BTreeSet<BlockId>,
     /// The ids are random and of this shard, so a fast hash is safe.
@@ -32,7 +36,13 @@ impl ContextIds {
     pub fn new(identity: &Identity, rng: Rng) -> Self {
         let (blocks, unrestored) = (identity.blocks().collect(), BTreeSet::new());
         // The first block, which can't pass to another shard, comes last.
-        Self { blocks, next: 1, unrestored, keys: HashMap::default(), rng }
+        Self { blocks, next: 1, run: 1, left: 1, unrestored, keys: HashMap::default(), rng }
+    }
+
+    /// So many ids in a row are of one block.
+    #[must_use]
+    pub fn in_runs_of(self, run: u32) -> Self {
+        Self { run: run.max(1), left: run.max(1), ..self }
     }
 
     /// The shard has these blocks from now on.
@@ -137,8 +147,13 @@ impl ContextIds {
         let mut block = None;
         for _ in 0..=self.unrestored.len() {
             block = self.blocks.get(self.next % self.blocks.len().max(1)).copied();
-            self.next = self.next.wrapping_add(1);
-            if block.is_none_or(|block| !self.is_unrestored(block)) {
+            let is_usable = block.is_none_or(|block| !self.is_unrestored(block));
+            self.left = self.left.saturating_sub(1);
+            if !is_usable || self.left == 0 {
+                self.next = self.next.wrapping_add(1);
+                self.left = self.run;
+            }
+            if is_usable {
                 break;
             }
         }
@@ -169,6 +184,19 @@ mod tests {
         let expected: Vec<_> = testing::identity_of_shard(1, 4).blocks().collect();
         assert!(of_block.keys().eq(&expected), "{of_block:?}");
         assert!(of_block.values().all(|contexts| *contexts == 4), "{of_block:?}");
+    }
+
+    /// UEs of a block are not told from each other by their 5G-TMSIs (TS 33.501 6.12.3).
+    #[test]
+    fn a_run_of_ids_is_of_one_block() {
+        let mut ids = ids(1).in_runs_of(64);
+        let blocks: Vec<_> = (0..192).map(|number| ids.allocate(Key::from_u64(number)).block).collect();
+        let runs: Vec<_> = blocks.chunks(64).map(|run| run[0]).collect();
+        assert!(blocks.chunks(64).zip(&runs).all(|(run, block)| run.iter().all(|it| it == block)));
+        assert!(runs[0] != runs[1] && runs[1] != runs[2] && runs[0] != runs[2]);
+        // The block of a run passes to another shard.
+        ids.begin_restoring(&[blocks[191]].into());
+        assert_ne!(ids.allocate(Key::from_u64(192)).block, blocks[191]);
     }
 
     #[test]

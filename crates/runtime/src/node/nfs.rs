@@ -146,6 +146,9 @@ fn agent_config(
     }
 }
 
+/// In a network of that many UEs a shard, their 5G-TMSIs begin alike; with more, blocks pass to other instances in small parts.
+const UES_IN_A_ROW: u32 = 64;
+
 fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     let guami = guamis(config).first().copied().unwrap_or(pith_types::Guami {
         plmn_id: identity.plmn,
@@ -162,6 +165,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.selects_slice_instances = config.selects_slice_instances();
     let part = config.amf.max_ues.div_ceil(config.shards() as u32);
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());
+    amf.ues_in_a_row = UES_IN_A_ROW;
     amf.shares_blocks = config.set.is_used();
     amf.retains_ues = config.amf.n2.retain_ues;
     amf.endpoints = super::identities::n2_endpoints(config).iter().map(|it| it.address.ip()).collect();

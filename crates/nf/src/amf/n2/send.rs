@@ -151,7 +151,7 @@ pub(crate) fn initial_context_setup_request(
         ran_ue_ngap_id: connection.ran_id,
         old_amf: ue.old_amf(),
         ue_ambr: (!sessions.is_empty()).then(|| ue.ambr().unwrap_or(UNLIMITED)),
-        guami: env.config.guami,
+        guami: env.config.guami_in(ue.location),
         sessions: (!sessions.is_empty()).then_some(sessions),
         allowed_nssai: ue.slices.allowed.clone(),
         security_capabilities: security::ngap_capabilities(&context.capability),
@@ -199,7 +199,7 @@ pub(crate) fn handover_request(ue: &mut UeContext, env: &mut Env<'_>, key: Key, 
         masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
         source_to_target: content.source_to_target,
         mobility_restrictions: ue.mobility_restrictions(&env.config.equivalent_plmns),
-        guami: env.config.guami,
+        guami: env.config.guami_in(ue.location),
     };
     send_over(env.out, connection, message.encode());
 }

@@ -113,7 +113,17 @@ impl AwaitingAuthenticationVector {
         let context = match reply {
             Ok(Response::UeAuthenticationCtxCreated(context)) => *context,
             Ok(_) => return Err(RegistrationError::WrongAnswer(Operation::Authenticate)),
-            Err(problem) => return Err(RegistrationError::of_problem(Operation::Authenticate, &problem)),
+            Err(problem) => {
+                let error = RegistrationError::of_problem(Operation::Authenticate, &problem);
+                let is_foreign =
+                    matches!(&self.identity, SupiOrSuci::Suci(it) if !env.config.serves_plmn(it.plmn));
+                return Err(match error {
+                    RegistrationError::UnknownSubscriber if is_foreign => {
+                        RegistrationError::ForeignSubscriber
+                    }
+                    error => error,
+                });
+            }
         };
         let Created { location, body: UeAuthenticationCtx { auth_data, .. } } = context;
         match auth_data {

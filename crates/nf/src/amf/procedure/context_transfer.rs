@@ -82,7 +82,7 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, gut
         (peer.clone().map(Target::Root), peer.unwrap_or_else(|| Arc::clone(&config.identity.api_root)))
     } else {
         // In a flood of registrations the NRF is not asked for each.
-        let may_ask = guti.guami.plmn_id == config.guami.plmn_id && env.half_open.len() <= MOST_REQUESTS;
+        let may_ask = config.serves_plmn(guti.guami.plmn_id) && env.half_open.len() <= MOST_REQUESTS;
         let selection = Selection { guami: Some(guti.guami), is_other: true, ..Selection::default() };
         (may_ask.then_some(Target::Service(selection)), Arc::clone(&config.identity.api_root))
     };

@@ -30,7 +30,7 @@ pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTran
         (PayloadContainerType::N1SmInformation, Some(id @ 1..=15)) => {
             let routing = Routing {
                 id,
-                request_type: transport.request_type,
+                request_type: transport.request_type.map(RequestType::as_received),
                 snssai: transport.snssai.map(|mapped| mapped.snssai),
                 dnn: transport.dnn,
             };

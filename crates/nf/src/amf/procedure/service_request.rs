@@ -89,10 +89,7 @@ fn check(ue: &UeContext, env: &Env<'_>) -> Result<(), ServiceRequestError> {
     if !ue.is_registered() {
         return Err(ServiceRequestError::NotRegistered);
     }
-    match ue.location {
-        Some(location) if env.config.tais.contains(&location.tai) => Ok(()),
-        _ => Err(ServiceRequestError::TrackingAreaNotServed),
-    }
+    if env.is_in_served_area(ue) { Ok(()) } else { Err(ServiceRequestError::TrackingAreaNotServed) }
 }
 
 /// Outside its service area a UE answers paging, and requests emergency services only (TS 24.501 5.3.5.2, 5.6.1.5 #28; TS 23.501 5.16.4.3).

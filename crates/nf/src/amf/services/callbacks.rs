@@ -17,6 +17,9 @@ use pith_sbi::nudm_sdm::SdmChangeNotification;
 use pith_sbi::nudm_uecm::{DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{Problem, Reply, Response};
 
+/// Values of an RFSP index (TS 38.413 9.3.1.61).
+const RFSP: std::ops::RangeInclusive<u16> = 1..=256;
+
 impl Amf {
     /// Nudm_UECM_DeregistrationNotification: another AMF serves the UE, or the subscription is
     /// withdrawn (TS 23.502 4.2.2.2.2 step 14d, 4.2.2.3.3).
@@ -97,11 +100,17 @@ impl Amf {
         out: &mut Outbox,
     ) -> Reply {
         let key = self.find_by_callback_reference(notification.uri.id())?;
+        if notification.body.rfsp.is_some_and(|rfsp| !RFSP.contains(&rfsp)) {
+            return Err(Box::new(Problem::mandatory_ie_incorrect("rfsp", "an RFSP index is 1 to 256")));
+        }
         self.with_ue(now, key, out, |ue, env| {
             let Some(policy) = &mut ue.policy else { return };
+            let former = (policy.rfsp, policy.ue_ambr);
             policy.rfsp = notification.body.rfsp.or(policy.rfsp);
             policy.ue_ambr = notification.body.ue_ambr.or(policy.ue_ambr);
-            n2::modify_ue_context(ue, env);
+            if former != (policy.rfsp, policy.ue_ambr) {
+                n2::modify_ue_context(ue, env);
+            }
             let area = notification.body.serv_area_res.as_ref();
             if area.is_some() && ue.restrict_by_policy(area) {
                 subscription_change::on_other_restrictions(ue, env);

@@ -160,6 +160,20 @@ fn an_unknown_subscriber_is_an_illegal_ue() {
     world.assert_empty();
 }
 
+/// #3 would invalidate the USIM for its own network, too (TS 24.501 5.5.1.2.5).
+#[test]
+fn an_unknown_subscriber_of_another_network_is_not_allowed_in_this_one() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    world.script.insert(Operation::Authenticate, problem(Cause::UserNotFound));
+    let mut request = phone.registration_request(RegistrationKind::Initial);
+    request.mobile_identity =
+        pith_nas::ie::MobileIdentity::Suci("suci-0-208-93-0-0-0-0000000001".parse().unwrap());
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::PlmnNotAllowed);
+}
+
 #[test]
 fn an_unauthorised_serving_network_rejects_with_its_cause() {
     let (mut world, mut phone) = (World::new(), Phone::default());

@@ -74,6 +74,28 @@ fn a_changed_policy_is_sent_to_the_gnb() {
     assert_eq!(message.rfsp_index, Some(7));
 }
 
+/// TS 38.413 9.3.1.61: 1 to 256.
+#[test]
+fn a_policy_is_checked_and_sent_to_the_gnb_only_if_it_changes() {
+    let (mut world, _) = registered();
+    let uri = policy_uri(&world);
+    let update = |rfsp| {
+        let mut body = PolicyUpdate::new(uri.clone());
+        body.rfsp = rfsp;
+        AmPolicyUpdateNotify { uri: uri.clone(), body }
+    };
+    world.downlinks.clear();
+    for wrong in [0, 257] {
+        assert_eq!(world.request(update(Some(wrong))).unwrap_err().status, 400);
+    }
+    world.request(update(None)).unwrap();
+    assert!(world.downlinks.is_empty());
+    world.request(update(Some(256))).unwrap();
+    assert_eq!(world.downlinks.len(), 1);
+    world.request(update(Some(256))).unwrap();
+    assert_eq!(world.downlinks.len(), 1);
+}
+
 #[test]
 fn the_pcf_can_terminate_the_policy() {
     let (mut world, _) = registered();

@@ -5,8 +5,11 @@ use super::n2_handover::{AT_TARGET, acknowledge, answer, commanded, connected, n
 use super::world::*;
 use super::xn_handover;
 use crate::kit::{Input, N2Input, Timer};
+use pith_nas::GmmMessage;
 use pith_nas::ie::RegistrationKind;
-use pith_ngap::{Cause, CauseProtocol, HandoverRequest, UeContextReleaseCommand, UplinkNasTransport};
+use pith_ngap::{
+    Cause, CauseProtocol, HandoverRequest, UeContextReleaseCommand, UplinkNasTransport, UserLocation,
+};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Operation, Response};
 use pith_types::{Ambr, Snssai, Tac, Tai};
@@ -222,4 +225,52 @@ fn a_tracking_area_without_the_allowed_slices_is_not_in_the_registration_area() 
         let area = [Some(tai()), is_there.then_some(there), Some(elsewhere)];
         assert_eq!(ue.registration_area, area.into_iter().flatten().collect::<Vec<_>>(), "{slice}");
     }
+}
+
+/// It speaks for its own tracking areas only: those of others may have other restrictions.
+#[test]
+fn a_ue_in_a_tracking_area_of_another_gnb_is_not_served() {
+    let there = Tai { tac: Tac::new(2), ..tai() };
+    let mut config = config();
+    config.tais.push(there);
+    let mut world = World::with(config);
+    let mut phone = Phone { location: UserLocation { tai: there, ..location() }, ..Phone::default() };
+    let request = phone.registration_request(RegistrationKind::Initial);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, pith_nas::GmmCause::NoSuitableCellsInTrackingArea);
+}
+
+/// TS 23.003 2.10.1; TS 23.501 5.18.2a: one gNB broadcasts two networks, and a UE has selected the second.
+#[test]
+fn a_ue_in_another_network_of_the_amf_gets_a_5g_guti_of_that_network() {
+    let plmn = "001/01".parse().unwrap();
+    let there = Tai { plmn_id: plmn, ..tai() };
+    let mut config = config();
+    config.plmns.push(crate::amf::config::ServedPlmn { plmn, slices: vec![Snssai::of_sst(1)] });
+    config.tais.push(there);
+    let mut world = World::with(config);
+    let supported = vec![(tai(), vec![Snssai::of_sst(1)]), (there, vec![Snssai::of_sst(1)])];
+    let info = crate::kit::GnbInfo { supported, ..World::gnb_info(GNB) };
+    world.input(Input::N2(N2Input::GnbUp { gnb: GNB, info: Arc::new(info) }));
+    let location = UserLocation { cell_plmn: plmn, tai: there, ..location() };
+    let mut phone = Phone { location, ..Phone::default() };
+    phone.register(&mut world);
+    assert_eq!(phone.guti.unwrap().guami.plmn_id, plmn);
+    phone.release(&mut world);
+    // The AMF knows it by its 5G-S-TMSI.
+    let request = phone.service_request(pith_nas::ie::ServiceType::Signalling);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!("{:?}", world.ladder) };
+    // Also in a registration, which has all of it.
+    phone.context_setup_response(&mut world, &[]);
+    phone.release(&mut world);
+    let nas = phone.registration_request(RegistrationKind::PeriodicUpdating);
+    let nas = phone.initial_nas(nas);
+    world.take_ladder();
+    phone.connect(&mut world, nas);
+    phone.accepted(&mut world);
+    assert!(!world.take_ladder().contains("ausf"), "{:?}", world.ladder);
 }

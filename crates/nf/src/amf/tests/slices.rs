@@ -1,8 +1,8 @@
 //! Slice selection (TS 23.501 5.15.5.2.1; TS 24.501 5.5.1.2.4, 5.5.1.2.5).
 
-use super::world::{Phone, World, config, establishment, problem, subscription};
+use super::world::{GNB, OTHER_GNB, Phone, World, config, establishment, problem, subscription, tai};
 use crate::amf::AmfConfig;
-use crate::kit::Target;
+use crate::kit::{Input, N2Input, Target};
 use pith_nas::gmm::RegistrationAccept;
 use pith_nas::ie::{Nssai, RegistrationKind, SnssaiRejection};
 use pith_nas::{GmmCause, GmmMessage};
@@ -10,7 +10,8 @@ use pith_sbi::common::AccessType;
 use pith_sbi::nnssf_nsselection::{AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, NsiInformation};
 use pith_sbi::nudm_sdm::AdditionalSnssaiData;
 use pith_sbi::{Cause, Operation, Problem, Reply, Request, Response, Uri};
-use pith_types::Snssai;
+use pith_types::{Snssai, Tac, Tai};
+use std::sync::Arc;
 
 fn subscribed(ssts: &[u8]) -> World {
     let mut world = World::new();
@@ -45,6 +46,25 @@ fn a_slice_that_is_not_subscribed_is_rejected_and_the_other_allowed() {
     assert_eq!(allowed(&accept), [1]);
     let rejected = accept.rejected_nssai.unwrap().0;
     assert_eq!(rejected, [(Snssai::of_sst(3), SnssaiRejection::NotAvailableInPlmn)]);
+}
+
+/// TS 24.501 5.5.1.2.4, 9.11.3.75: a list without timer, of one element; its cause is 'not available in the PLMN'.
+#[test]
+fn a_ue_with_er_nssai_gets_the_extended_rejected_nssai() {
+    let (mut world, mut phone) = (subscribed(&[1]), Phone::default());
+    let mut request = phone.registration_request(RegistrationKind::Initial);
+    request.requested_nssai = Some([1, 3].map(Snssai::of_sst).into_iter().collect());
+    request.gmm_capability = Some(pith_nas::ie::GmmCapability(vec![0, 0, 0x10]));
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(&mut world, nas);
+    phone.receive(&mut world);
+    phone.send(&mut world, Phone::authentication_response());
+    phone.receive(&mut world);
+    let complete = phone.security_mode_complete(request);
+    phone.send_pdu(&mut world, complete);
+    let accept = phone.accepted(&mut world);
+    assert_eq!(accept.rejected_nssai, None);
+    assert_eq!(accept.extended_rejected_nssai, Some(vec![0, 0x10, 3]));
 }
 
 /// TS 24.501 5.4.7: this AMF has no NSSAAF.
@@ -212,4 +232,32 @@ fn a_session_that_is_requested_again_meanwhile_has_one_sm_context() {
     world.reply_to(Operation::NsSelectionGet, reply());
     let creates = world.calls.iter().filter(|(_, _, it)| it.operation() == Operation::PostSmContexts);
     assert_eq!((creates.count(), world.amf.audit().sessions), (1, 1));
+}
+
+/// TS 24.501 4.6.2.2: the UE requests a slice that is rejected for the registration area not before it has left the area.
+#[test]
+fn a_tracking_area_with_a_slice_that_is_rejected_for_the_area_is_not_in_it() {
+    let there = Tai { tac: Tac::new(2), ..tai() };
+    let elsewhere = Tai { tac: Tac::new(3), ..tai() };
+    let both = [Snssai::of_sst(1), Snssai::of_sst(2)];
+    for is_served in [false, true] {
+        let mut config = super::world::config();
+        config.tais = vec![tai(), there, elsewhere];
+        config.plmns[0].slices = both.to_vec();
+        let (mut world, mut phone) = (World::with(config), Phone::default());
+        let data = Response::SubscriptionDataSets(Box::new(subscription(&[1, 2])));
+        world.script.insert(Operation::GetDataSets, Some(Ok(data)));
+        world.script.insert(Operation::NsSelectionGet, problem(Cause::TargetNfNotReachable));
+        let here = both[..1 + usize::from(is_served)].to_vec();
+        for (gnb, tai, slices) in [(GNB, tai(), here), (OTHER_GNB, there, both.to_vec())] {
+            let info = crate::kit::GnbInfo { supported: vec![(tai, slices)], ..World::gnb_info(gnb) };
+            world.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(info) }));
+        }
+        registers(&mut world, &mut phone, &[1, 2]);
+        let accept = phone.accepted(&mut world);
+        assert_eq!(accept.rejected_nssai.is_none(), is_served);
+        let (_, ue) = world.amf.ues.iter().next().unwrap();
+        let area = [Some(tai()), is_served.then_some(there), Some(elsewhere)];
+        assert_eq!(ue.registration_area, area.into_iter().flatten().collect::<Vec<_>>());
+    }
 }

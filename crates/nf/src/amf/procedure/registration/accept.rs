@@ -67,7 +67,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
 /// Allocates a new 5G-GUTI; the previous one stays valid until the UE confirms (TS 33.501 6.12.3).
 pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> FiveGGuti {
     let tmsi = env.index.allocate_tmsi(ue.id.block, ue.key, env.rng);
-    let guti = FiveGGuti { guami: env.config.guami_of(tmsi.block()), tmsi };
+    let guti = FiveGGuti { guami: env.config.guami_of(tmsi.block(), ue.location), tmsi };
     drop_old_guti(ue, env);
     ue.old_guti = ue.guti.replace(guti);
     guti
@@ -92,14 +92,19 @@ pub(crate) fn drop_old_guti(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 /// The tracking areas served in the UE's current network that the subscription does not forbid (TS 23.501 5.3.4.1.1), and where gNBs support
-/// all allowed slices (5.15.5.2.1). Of an area without connected gNBs that is not known.
+/// all allowed slices (5.15.5.2.1), and none that is rejected for the registration area: the UE could not request it there (TS 24.501 4.6.2.2). Of
+/// an area without connected gNBs that is not known.
 pub(crate) fn registration_area(ue: &UeContext, env: &Env<'_>) -> Vec<Tai> {
     let config = env.config;
     let here = ue.location.map(|location| location.tai);
     let plmn = here.map_or(config.guami.plmn_id, |tai| tai.plmn_id);
     let is_uniform = config.slices(plmn).len() < 2;
-    let has_slices =
-        |tai: &Tai| is_uniform || here == Some(*tai) || env.gnbs.may_support(tai, &ue.slices.allowed);
+    let rejected_here = ue.slices.rejected_in_area();
+    let has_slices = |tai: &Tai| {
+        let is_here_or_alike = is_uniform || here == Some(*tai);
+        is_here_or_alike
+            || env.gnbs.may_support(tai, &ue.slices.allowed) && !env.gnbs.supports_any(tai, &rejected_here)
+    };
     let served = config.tais.iter().copied().filter(|tai| tai.plmn_id == plmn);
     served.filter(|tai| !ue.is_forbidden_in(tai) && has_slices(tai)).collect()
 }
@@ -122,7 +127,12 @@ fn message(
     accept.service_area_list = ue.service_area_list();
     if !is_emergency {
         accept.allowed_nssai = Some(ue.slices.allowed_nssai());
-        accept.rejected_nssai = ue.slices.rejected_nssai();
+        let rejected = ue.slices.rejected_nssai();
+        if attempt.takes_extended_rejection() {
+            accept.extended_rejected_nssai = rejected.map(|rejected| rejected.extended());
+        } else {
+            accept.rejected_nssai = rejected;
+        }
     }
     accept.ladn_information = ladn::information(ue, config, attempt.request.ladn_indication.as_ref());
     accept.network_feature_support = Some(network_features(ue, config));
