@@ -59,6 +59,8 @@ pub enum Timer {
     DiscoveryValidity,
     /// Packets may still be in transit through a UPF that was removed from a session (TS 23.502 4.3.5.5).
     PathGrace,
+    /// The SMF is to register a session again with a UDM that has not answered.
+    Reregistration,
     /// PFCP request sent, no response yet (TS 29.244 6.4).
     PfcpT1,
     /// Next PFCP Heartbeat Request (TS 29.244 6.2.2).

@@ -15,10 +15,13 @@ pub(super) enum SessionTimer {
     T3592,
     /// How long a UPF that left the path keeps the session, for packets in transit.
     PathGrace,
+    /// How long the session waits until it registers again with a UDM that has not answered.
+    Reregistration,
 }
 
 impl SessionTimer {
-    pub(super) const ALL: [Self; 4] = [Self::Guard, Self::T3591, Self::T3592, Self::PathGrace];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Guard, Self::T3591, Self::T3592, Self::PathGrace, Self::Reregistration];
 
     /// The session timer of that name.
     pub(super) fn of(timer: Timer) -> Option<Self> {
@@ -33,6 +36,7 @@ impl From<SessionTimer> for Timer {
             SessionTimer::T3591 => Self::T3591,
             SessionTimer::T3592 => Self::T3592,
             SessionTimer::PathGrace => Self::PathGrace,
+            SessionTimer::Reregistration => Self::Reregistration,
         }
     }
 }
@@ -41,7 +45,7 @@ impl From<SessionTimer> for Timer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Timers([Option<DateTime>; SessionTimer::ALL.len()]);
 
-pack_enum!(SessionTimer { 0 => Guard, 1 => T3591, 2 => T3592, 3 => PathGrace });
+pack_enum!(SessionTimer { 0 => Guard, 1 => T3591, 2 => T3592, 3 => PathGrace, 4 => Reregistration });
 
 impl Pack for Timers {
     fn pack(&self, writer: &mut Writer<'_>) {

@@ -224,4 +224,5 @@ pack_enum!(Timer {
     34 => WithdrawnHandover,
     35 => TransferredContext,
     36 => ReroutedMessage,
+    37 => Reregistration,
 });

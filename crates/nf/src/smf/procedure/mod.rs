@@ -161,6 +161,10 @@ pub(super) fn on_timer(
             branching::on_path_grace(session, env);
             state
         }
+        SessionTimer::Reregistration => {
+            subscription_change::on_reregistration_due(session);
+            state
+        }
     }
 }
 

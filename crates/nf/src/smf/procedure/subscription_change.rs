@@ -17,30 +17,34 @@
 //!
 //! A new session registers with the UDM and then subscribes to changes (TS 23.502 4.3.2.2.1 step 4), while it is established. If the UDM had not
 //! answered both before a restart, the SMF registers and subscribes again, and requests the data: they may have changed without a notification.
-//! So does a session whose request was repeated without an answer, when its user plane is activated next.
+//! So does a session whose request was repeated without an answer, when its user plane is activated next, or after [`REREGISTRATION`].
 //!
 //! ```text
 //!         Registering                           <─ UDM
 //!         Registered                            <─ PCF   the policy association
 //!         Subscribing                           <─ UDM
-//!  restart, or activation after no answer
+//!  restart, activation after no answer, or Reregistration expires
 //!         Retrieving                            <─ UDM   the session ends if the UE has another SM context, whose registration is later
 //!         Reregistering, Resubscribing          <─ UDM   with the time of the first registration; then as a change
 //! ```
 
 use super::{Established, State, modification, release};
-use crate::kit::Level;
 use crate::kit::document::{Pack, Reader, UnpackError, pack_enum, pack_struct};
+use crate::kit::{Duration, Level};
 use crate::smf::consumer::{self, is_unanswered};
 use crate::smf::context::{CallId, Qos, SmContext};
 use crate::smf::env::Env;
 use crate::smf::procedure::establishment::{authorise, subscribed_data};
+use crate::smf::timers::SessionTimer;
 use pith_nas::GsmCause;
 use pith_sbi::common::DateTime;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
 use pith_sbi::nudm_uecm::SmfRegistration;
 use pith_sbi::{Cause, Operation, Problem, Reply, Response};
 use pith_types::Supi;
+
+/// Time until a session registers again with a UDM that has not answered: its user plane may stay active for days.
+const REREGISTRATION: Duration = Duration::from_secs(300);
 
 /// A change of the subscription that is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +84,7 @@ enum Stage {
     Reregistering(CallId),
     /// Waits for the registration that the UDM has, before the second one.
     Retrieving(CallId),
-    /// The UDM does not answer, and the user plane is active. The session registers again with the next activation.
+    /// The UDM does not answer, and the user plane is active. The session registers again with the next activation, or after some time.
     Unanswered,
     /// The same, and the user plane is deactivated.
     AwaitingActivation,
@@ -239,7 +243,10 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
             }
         }
         Some(Stage::Unsubscribed) => retrieve_registration(session, env),
-        Some(Stage::AwaitingActivation) if is_active => retrieve_registration(session, env),
+        Some(Stage::AwaitingActivation) if is_active => {
+            session.stop(env, SessionTimer::Reregistration);
+            retrieve_registration(session, env);
+        }
         Some(Stage::Unanswered) if !is_active => set(session, Stage::AwaitingActivation),
         Some(Stage::AwaitingUserPlane) if is_active => apply_deferred(session),
         _ => {}
@@ -373,6 +380,15 @@ fn on_registration(
 fn await_activation(state: &State, session: &mut SmContext, env: &mut Env<'_>, problem: &Problem) {
     log_problem(session, env, problem);
     set(session, if state.has_tunnel() { Stage::Unanswered } else { Stage::AwaitingActivation });
+    session.start(env, SessionTimer::Reregistration, REREGISTRATION);
+}
+
+/// A UDM that has not answered may do so now: [`resume`] registers the session again.
+pub(super) fn on_reregistration_due(session: &mut SmContext) {
+    let awaits = |it: &SubscriptionChange| matches!(it.stage, Stage::Unanswered | Stage::AwaitingActivation);
+    if session.subscription_change.as_ref().is_some_and(awaits) {
+        set(session, Stage::Unsubscribed);
+    }
 }
 
 fn log_problem(session: &SmContext, env: &mut Env<'_>, problem: &Problem) {

@@ -553,6 +553,32 @@ fn a_session_whose_registration_or_subscription_is_not_answered_registers_with_t
     }
 }
 
+/// The user plane of a UE that sends all the time is never activated again.
+#[test]
+fn a_session_whose_registration_is_not_answered_registers_again_after_some_time() {
+    for is_active in [true, false] {
+        let mut world = World::new();
+        world.script.insert(Operation::SdmSubscribe, None);
+        world.establish();
+        world.gnb_answers();
+        world.script.remove(&Operation::SdmSubscribe);
+        if !is_active {
+            world.deactivate();
+        }
+        let (tag, _) = world.open.remove(0);
+        let seen = world.bench.reply(tag, Err(Problem::new(Cause::TimedOutRequest).into()));
+        world.follow(seen);
+        world.take_ladder();
+        world.expire(Timer::Reregistration);
+        assert_eq!(
+            world.take_ladder(),
+            "udm <- RetrieveSmfRegistration\nudm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData"
+        );
+        assert!(!known(&world).2, "nothing has changed");
+        assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+    }
+}
+
 /// At once if no UDM is known: then the session registers when it is established.
 #[test]
 fn a_registration_that_no_udm_answers_is_repeated_once_for_each_activation() {
