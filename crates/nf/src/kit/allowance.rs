@@ -21,8 +21,10 @@ impl Allowance {
     pub fn has_left(&mut self, now: Instant) -> bool {
         let gained = now.since(self.since).as_millis() / self.interval.as_millis().max(1);
         if gained > 0 {
-            let gained = u32::try_from(gained).unwrap_or(self.most);
-            (self.left, self.since) = (self.left.saturating_add(gained).min(self.most), now);
+            let gained = u32::try_from(gained).unwrap_or(self.most).min(self.most);
+            self.left = self.left.saturating_add(gained).min(self.most);
+            let is_full = self.left == self.most;
+            self.since = if is_full { now } else { self.since + self.interval * gained };
         }
         self.left > 0
     }
@@ -35,7 +37,9 @@ impl Allowance {
     /// Counts so many; returns whether they are permitted.
     pub fn take_several(&mut self, now: Instant, count: u32) -> bool {
         let is_left = self.has_left(now) && self.left >= count;
-        self.left = self.left.saturating_sub(count);
+        if is_left {
+            self.left -= count;
+        }
         is_left
     }
 }

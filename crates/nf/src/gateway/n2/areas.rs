@@ -64,12 +64,11 @@ impl N2Gateway {
                 mismatch = Mismatch::Slice;
                 let slices: Vec<Snssai> =
                     slices.iter().copied().filter(|slice| own.contains(slice)).collect();
-                if !slices.is_empty() {
-                    common.push((tai, slices));
-                }
+                common.push((tai, slices));
             }
         }
-        if common.is_empty() { Err(mismatch) } else { Ok(common) }
+        // An area without a common slice serves emergency sessions.
+        if common.iter().all(|(_, slices)| slices.is_empty()) { Err(mismatch) } else { Ok(common) }
     }
 
     /// The areas of both sides in one line, for the operator.
