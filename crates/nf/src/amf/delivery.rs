@@ -400,6 +400,16 @@ pub(crate) fn leave_source(
     ue.sessions.iter_mut().filter(is_new).for_each(|it| it.user_plane = UserPlane::Deactivated);
 }
 
+/// The setup of a session at a gNB that the UE has left has failed.
+pub(crate) fn fail_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8, cause: CauseRadioNetwork) {
+    if let Some(session) = ue.session_mut(id) {
+        session.user_plane = UserPlane::Deactivated;
+    }
+    let cause = Cause::RadioNetwork(cause);
+    let transfer = SetupUnsuccessfulTransfer { cause }.encode();
+    consumer::report(ue, env, id, transfer, N2SmInfoType::PduResSetupFail);
+}
+
 fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Vec<u8>) -> Option<SetupItem> {
     ue.must_store = true;
     ue.mobility.note_setup(id);

@@ -62,8 +62,10 @@ pub(super) struct SmContext {
     pub ip: IpVersions,
     /// Whether the UE requests IPv6 addresses of DNS servers.
     pub asks_dns6: bool,
-    /// Whether it is an always-on session; `None` if the UE does not request that (TS 23.501 5.6.13).
+    /// Whether it is an always-on session, until the UE has got the accept; `None` if it does not request that (TS 23.501 5.6.13).
     pub always_on: Option<bool>,
+    /// Requests to the gNB.
+    pub gnb: GnbRequests,
     /// The UE's addresses, once they are allocated.
     pub address: UeAddress,
     /// Static addresses and framed routes of the subscription, of the session's IP versions.
@@ -118,6 +120,29 @@ pub(super) struct SmContext {
     pub must_store: bool,
     /// What is left of an ended session at other NFs.
     pub document_at_end: Option<Document>,
+}
+
+/// Requests to the gNB about the session's resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct GnbRequests {
+    /// Modifications that no gNB has answered since the resources were set up.
+    pub modifications: u8,
+    /// Setups that were refused because of a handover, one after the other.
+    pub refused_setups: u8,
+}
+
+impl GnbRequests {
+    /// A modification is requested.
+    pub(super) const fn note_modification(&mut self) {
+        self.modifications = self.modifications.saturating_add(1);
+    }
+
+    /// The gNB answers a modification; returns whether it was requested.
+    pub(super) const fn take_answer(&mut self) -> bool {
+        let is_requested = self.modifications > 0;
+        self.modifications = self.modifications.saturating_sub(1);
+        is_requested
+    }
 }
 
 /// Inputs received while the session was being established or changed. [`procedure::resume_pending`] processes them when
@@ -410,6 +435,7 @@ impl CallId {
     }
 }
 
+pack_struct!(GnbRequests { modifications, refused_setups });
 pack_struct!(Pending { updates, release, lost_tunnel, qos, downlink_data });
 pack_struct!(UserPlane { anchor, front, gnb, gnb_uplink });
 
@@ -480,6 +506,7 @@ impl SmContext {
             ip: IpVersions::V4,
             asks_dns6: false,
             always_on: None,
+            gnb: GnbRequests::default(),
             address: UeAddress::default(),
             addressing: Addressing::default(),
             qos: Qos::UNKNOWN,

@@ -175,6 +175,7 @@ fn on_n1_message(
         }
         GsmBody::PduSessionModificationComplete(_) => {
             acknowledge(reply, env.out);
+            refused_transfer::on_confirmed(&state, session, env);
             modification::on_modification_complete(session, env);
             refused_transfer::on_command_ended(&state, session, env);
         }
@@ -349,7 +350,8 @@ fn on_n2_information(
         },
         N2SmInfoType::PduResModFail => {
             acknowledge(reply, env.out);
-            if !refused_transfer::on_unmodified(&state, session, env, info) {
+            let is_requested = session.gnb.take_answer();
+            if is_requested && !refused_transfer::on_unmodified(&state, session, env, info) {
                 modification::on_gnb_failure(session, env);
                 session.log(env, Level::Warn, || "the gNB did not modify the session's resources".to_owned());
             }
@@ -416,7 +418,7 @@ fn on_modified(
             return state;
         }
     };
-    if session.modification.is_none() && session.flows.is_at_gnb {
+    if !session.gnb.take_answer() {
         // It answers no request, or one about a former session with the identity (TS 38.413 10.4).
         session
             .log(env, Level::Info, || "the gNB answers a modification that it was not requested".to_owned());

@@ -21,7 +21,7 @@ use crate::amf::session::UserPlane;
 use crate::amf::{consumer, delivery, ladn, n2, security, trace};
 use crate::kit::document::pack_struct;
 use crate::kit::{Key, Level, N2Effect, Outbox};
-use pith_ngap::transfer::{PathSwitchRequestUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
+use pith_ngap::transfer::PathSwitchRequestUnsuccessfulTransfer;
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, DownlinkNasTransport, Message, NgapError, PathSwitchRequest,
     PathSwitchRequestAcknowledge, PathSwitchRequestFailure, SessionTransfer,
@@ -188,12 +188,7 @@ fn end_missing_sessions(ue: &mut UeContext, env: &mut Env<'_>, message: &PathSwi
             consumer::deactivate(ue, env, id);
             continue;
         }
-        if let Some(session) = ue.session_mut(id) {
-            session.user_plane = UserPlane::Deactivated;
-        }
-        let cause = Cause::RadioNetwork(CauseRadioNetwork::xn_handover_triggered);
-        let transfer = SetupUnsuccessfulTransfer { cause }.encode();
-        consumer::report(ue, env, id, transfer, N2SmInfoType::PduResSetupFail);
+        delivery::fail_setup(ue, env, id, CauseRadioNetwork::xn_handover_triggered);
     }
 }
 

@@ -13,9 +13,10 @@
 use super::Procedure;
 use crate::amf::connection::RanContext;
 use crate::amf::context::{Env, UeContext};
+use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::{n1, refusal};
 use crate::kit::{GnbHandle, Level};
-use pith_nas::GmmMessage;
+use pith_nas::{GmmMessage, GsmBody, GsmMessage};
 use pith_ngap::{Cause, NasNonDeliveryIndication};
 
 /// Returned messages of a UE that are kept at most, and their octets.
@@ -82,9 +83,11 @@ fn is_current(ue: &UeContext, plain: &[u8]) -> bool {
     use Procedure as P;
     let Ok(message) = M::decode(plain) else { return false };
     match (message, &ue.procedure) {
-        (M::DlNasTransport(transport), _) => {
-            transport.pdu_session_id.is_none_or(|id| ue.session(id).is_some())
-        }
+        (M::DlNasTransport(transport), _) => transport.pdu_session_id.is_none_or(|id| {
+            // The SMF sends an accept again with a setup that the gNB has refused.
+            let has_resources = |session: &PduSession| session.user_plane == UserPlane::Activated;
+            ue.session(id).is_some_and(|it| has_resources(it) || !is_accept(&transport.payload_container))
+        }),
         (M::ConfigurationUpdateCommand(command), procedure) => {
             let needs_answer = command.indication.is_some_and(|indication| indication.acknowledgement);
             let is_awaited =
@@ -97,4 +100,9 @@ fn is_current(ue: &UeContext, plain: &[u8]) -> bool {
         | (M::IdentityRequest(_), P::AwaitingIdentityResponse(_)) => true,
         _ => false,
     }
+}
+
+/// Whether it is a PDU SESSION ESTABLISHMENT ACCEPT.
+fn is_accept(payload: &[u8]) -> bool {
+    GsmMessage::decode(payload).is_ok_and(|it| matches!(it.body, GsmBody::PduSessionEstablishmentAccept(_)))
 }

@@ -75,8 +75,8 @@ fn transfer(
         return Err(TransferError::OtherSmf);
     }
     // The UE's context is on its way to another AMF, which gets no message that this one has queued (TS 23.502 4.9.1.3.1). A message that
-    // begins or ends a session waits nevertheless, for a UE that stays: SMFs send it once.
-    if ue.mobility.is_departure() && !message.begins_or_ends_session() {
+    // ends a session waits nevertheless, for a UE that stays: SMFs send it once.
+    if ue.mobility.is_departure() && (message.is_setup() || !message.begins_or_ends_session()) {
         return Err(TransferError::HandoverOngoing);
     }
     if message.is_setup() && !ue.has_service_for(message.id) {

@@ -665,17 +665,24 @@ fn messages_of_smfs_are_refused_until_the_handover_is_over() {
     assert_stays(amfs);
 }
 
-/// The SMF sends it once.
+/// The AMF to which the UE moves would not get it; the SMF sends it again (TS 23.502 4.9.1.3.1).
 #[test]
-fn the_accept_of_a_session_waits_for_a_ue_that_stays() {
+fn the_accept_of_a_session_is_refused_until_the_ue_stays_or_has_moved() {
     let mut amfs = Amfs::new(&[5]);
     amfs.phone.send(&mut amfs.source, establishment(6));
     amfs.requested(&[5]);
-    let accept = transfer(6, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")));
-    amfs.source.request(accept).unwrap();
+    let accept = || transfer(6, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")));
+    let refusal = amfs.source.request(accept()).unwrap_err();
+    assert_eq!(refusal.cause(), Some(&pith_sbi::Cause::TemporaryRejectHandoverOngoing));
+    // SMFs send it once: it waits for a UE that stays.
+    let release = transfer(5, Some(b"release"), Some((NgapIe::PduResRelCmd, b"command")));
+    amfs.source.request(release).unwrap();
     assert!(amfs.source.downlinks.is_empty());
     amfs.source.reply(amfs.creation.take().unwrap(), Err(Box::new(Problem::of_status(403))));
     failure(&mut amfs.source);
+    let _: pith_ngap::PduSessionResourceReleaseCommand =
+        take_message!(amfs.source, GNB, PduSessionResourceReleaseCommand);
+    amfs.source.request(accept()).unwrap();
     let setup: pith_ngap::PduSessionResourceSetupRequest =
         take_message!(amfs.source, GNB, PduSessionResourceSetupRequest);
     assert_eq!(setup.sessions[0].pdu_session_id, 6);

@@ -18,14 +18,14 @@
 //!             one, and there is nothing of these
 //!  addressing static addresses and framed routes of the subscription; absent if there are none
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
-//!  accept     what the accept for the UE answers; absent unless the gNB is to set the session up for the first time
-//!  always-on  whether the UE has got its session as an always-on one; absent if it does not request that
+//!  gnb        what the accept for the UE answers until it is set up, whether it is an always-on session, requests that the gNB has not answered
+//!             or has refused; absent if there is nothing of these
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
 //! Not in it: the key in the table; the id, which is the document's key. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
 
-use super::{AmfLink, IpVersions, Pending, Qos, ReflectiveQos, SmContext, UeAddress, UserPlane};
+use super::{AmfLink, GnbRequests, IpVersions, Pending, Qos, ReflectiveQos, SmContext, UeAddress, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Addressing, Context, Handles, Key, Nf, UpfHandle};
 use crate::smf::flows::SessionFlows;
@@ -79,16 +79,13 @@ const REFLECTIVE: Section = Section { id: 17, name: "reflective QoS", version: 2
 /// A session without the section has dynamic addresses and no framed routes.
 const ADDRESSING: Section = Section { id: 18, name: "addressing", version: 1 };
 
-/// Absent unless the session awaits its first setup at the gNB.
-const ACCEPT: Section = Section { id: 19, name: "accept", version: 1 };
-
-/// Absent unless the UE requests an always-on session.
-const ALWAYS_ON: Section = Section { id: 20, name: "always-on", version: 1 };
+/// Absent if the gNB has answered all requests, and the UE has got the accept.
+const GNB: Section = Section { id: 19, name: "gnb", version: 1 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, ACCEPT, ALWAYS_ON, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, GNB, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -114,8 +111,10 @@ pub(in crate::smf) fn pack(
             session.reflective != ReflectiveQos::default() || !session.flows.reflective_rules().is_empty()
         }
         ADDRESSING => !session.addressing.is_default(),
-        ACCEPT => session.state.accept().is_some(),
-        ALWAYS_ON => session.always_on.is_some(),
+        GNB => {
+            let has_accept = session.state.accept().is_some() || session.always_on.is_some();
+            has_accept || session.gnb != GnbRequests::default()
+        }
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -141,6 +140,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         ip,
         asks_dns6,
         always_on,
+        gnb,
         address,
         addressing,
         qos,
@@ -211,8 +211,11 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             flows.reflective_rules().pack(writer);
         }
         REJECTED => answered_pti.pack(writer),
-        ACCEPT => state.accept().pack(writer),
-        ALWAYS_ON => always_on.pack(writer),
+        GNB => {
+            state.accept().pack(writer);
+            always_on.pack(writer);
+            gnb.pack(writer);
+        }
         ADDRESSING => {
             addressing.v4.pack(writer);
             addressing.v6.pack(writer);
@@ -255,8 +258,11 @@ pub(in crate::smf) fn unpack(
     })?;
     let (qos, policy, is_registered) = sections.unpack::<(Qos, _, _)>(&POLICY)?;
     let (mut state, modification, draining): (State, _, _) = sections.unpack(&PROCEDURE)?;
-    if sections.has(&ACCEPT) {
-        state.set_accept(sections.unpack(&ACCEPT)?);
+    let (mut always_on, mut gnb) = (None, GnbRequests::default());
+    if sections.has(&GNB) {
+        let accept;
+        (accept, always_on, gnb) = sections.unpack(&GNB)?;
+        state.set_accept(accept);
     }
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
@@ -270,7 +276,6 @@ pub(in crate::smf) fn unpack(
     let (tunnels, handover_additional) =
         if sections.has(&TUNNELS) { sections.unpack(&TUNNELS)? } else { Default::default() };
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
-    let always_on = if sections.has(&ALWAYS_ON) { sections.unpack(&ALWAYS_ON)? } else { None };
     let answered_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
     let mut addressing = Addressing::default();
     if sections.has(&ADDRESSING) {
@@ -335,6 +340,7 @@ pub(in crate::smf) fn unpack(
         ip,
         asks_dns6,
         always_on,
+        gnb,
         address: UeAddress { v4, v6, delegation },
         addressing,
         qos,

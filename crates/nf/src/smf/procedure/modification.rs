@@ -496,7 +496,10 @@ fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>,
     session.modification = Some(AwaitingModificationComplete { retransmissions });
     // The gNB gets all flows with the activation.
     session.flows.is_at_gnb |= gnb.is_none();
-    let n2 = gnb.map(|_| (NgapIeType::PduResModReq, n2::modify_qos_request(session)));
+    let n2 = gnb.map(|_| {
+        session.gnb.note_modification();
+        (NgapIeType::PduResModReq, n2::modify_qos_request(session))
+    });
     let transfer = consumer::transfer(session, Some(n1::modification_command(session)), n2);
     // No state waits for the answer. After a refusal for some time the command is sent again before T3591 expires (`refused_transfer`).
     consumer::call_amf(session, env, transfer);
@@ -504,6 +507,11 @@ fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>,
 }
 
 impl AwaitingModificationComplete {
+    /// Number of retransmissions of the command so far.
+    pub(super) const fn retransmissions(&self) -> u8 {
+        self.retransmissions
+    }
+
     /// T3591 expired, or the AMF may accept the command now that it has refused: retransmits the command, or ends the procedure (TS 24.501 6.3.2.5
     /// a). UPF and gNB keep the new rates, but not new rules.
     pub(in crate::smf) fn on_t3591(self, state: &State, session: &mut SmContext, env: &mut Env<'_>) {

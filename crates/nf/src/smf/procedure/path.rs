@@ -135,6 +135,7 @@ fn switch_uplink(
         return State::established(user_plane);
     }
     let uplink = endpoint(&user_plane, towards);
+    session.gnb.note_modification();
     let modify = n2::modify_request(uplink, gnb);
     let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
     session.start(env, SessionTimer::Guard, env.config.guard);
@@ -244,7 +245,11 @@ impl AwaitingUplinkSwitch {
         let answers = [N2SmInfoType::PduResModRsp, N2SmInfoType::PduResModFail];
         let info = data.n2_sm_info.as_ref().map_or(&[][..], |info| &info.content);
         let is_handover = refused_transfer::is_handover(data.n2_sm_info_type.as_ref(), info);
-        match await_gnb(session, env, reply, data, &answers) {
+        let answer = await_gnb(session, env, reply, data, &answers);
+        if matches!(answer, Some(GnbAnswer::N2(_))) {
+            session.gnb.take_answer();
+        }
+        match answer {
             // The path switch, or the request to prepare the handover, follows; or the request again, when the guard timer expires.
             Some(GnbAnswer::N2(N2SmInfoType::PduResModFail)) if is_handover => {
                 State::AwaitingUplinkSwitch(self)

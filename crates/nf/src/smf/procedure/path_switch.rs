@@ -10,7 +10,7 @@ use super::restoration::{self, Absence};
 use super::{AwaitingResourceSetup, Established, State, branching, forwarding, modification, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
-use crate::smf::context::{CallId, DEFAULT_QFI, SmContext, UserPlane};
+use crate::smf::context::{CallId, DEFAULT_QFI, GnbRequests, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4::EndMarker;
 use crate::smf::timers::SessionTimer;
@@ -108,6 +108,8 @@ pub(super) fn begin(
     (target, kind): (Target, Handover),
 ) -> State {
     session.forget_target();
+    // The source gNB answers nothing any longer.
+    session.gnb = GnbRequests::default();
     if session.modification.is_none() {
         session.stop(env, SessionTimer::Guard);
     }

@@ -93,10 +93,12 @@ pub(in crate::smf) fn on_failure(
             }
             state
         }
-        State::Established(Established { user_plane }) if is_handover && user_plane.gnb.is_none() => {
+        State::Established(established) if is_handover && established.user_plane.gnb.is_none() => {
             acknowledge(reply, env.out);
-            refused_transfer::set_up_later(session, env);
-            State::established(user_plane)
+            if refused_transfer::set_up_later(session, env) {
+                return established.into();
+            }
+            established.on_paging_failure(session, env)
         }
         state => {
             acknowledge(reply, env.out);

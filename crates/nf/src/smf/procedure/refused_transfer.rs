@@ -9,15 +9,15 @@
 //!         Guard expires                                                 sent again
 //! ```
 //!
-//! A setup that the gNB refuses is requested again as for downlink data; that of an establishment with the accept for the UE
+//! A setup that the gNB refuses is requested again as for downlink data, with growing intervals and some times only; that of an establishment with the accept for the UE
 //! ([`super::establishment::AwaitingResourceSetup`]).
 //!
 //! The guard timer runs in states that do not use it otherwise. A repeated command counts as a retransmission; downlink data are reported until
 //! the AMF accepts or refuses them for good, and so is the answer to a revocation, also if the AMF does not answer. A message that ends a session
 //! is not sent again: neither Pith's AMF nor a gNB refuses it for a handover.
 
-use super::State;
 use super::state::Phase;
+use super::{State, user_plane};
 use crate::kit::{Duration, Level};
 use crate::smf::consumer;
 use crate::smf::context::{CallId, SmContext};
@@ -30,6 +30,9 @@ use pith_sbi::{Cause, Problem};
 
 /// How long the SMF waits after a gNB's refusal. Of a handover between gNBs neither AMF nor SMF knows before it is over; most take less.
 pub(super) const REPETITION: Duration = Duration::from_secs(1);
+
+/// How often a setup is requested again because of a handover.
+const MOST_SETUPS: u8 = 6;
 
 /// Whether a message waits until the AMF may accept it.
 pub(super) const fn is_waiting(session: &SmContext) -> bool {
@@ -91,21 +94,41 @@ pub(in crate::smf) fn on_unmodified(
     env: &mut Env<'_>,
     info: &Bytes,
 ) -> bool {
-    let waits = session.modification.is_some()
-        && may_wait(state)
-        && is_handover(Some(&N2SmInfoType::PduResModFail), info);
-    if waits {
-        session.log(env, Level::Info, || "the UE is handed over: it is modified later".to_owned());
-        session.start(env, SessionTimer::Guard, REPETITION);
+    let Some(modification) = &session.modification else { return false };
+    let retransmissions = modification.retransmissions();
+    if !may_wait(state) || !is_handover(Some(&N2SmInfoType::PduResModFail), info) {
+        return false;
     }
-    waits
+    session.log(env, Level::Info, || "the UE is handed over: it is modified later".to_owned());
+    // The last retransmission ends with T3591.
+    if retransmissions < env.config.retransmissions {
+        session.start(env, SessionTimer::Guard, REPETITION * (1 << retransmissions.min(4)));
+    }
+    true
 }
 
-/// The gNB has not set the session's resources up, because of a handover: they are requested again.
-pub(super) fn set_up_later(session: &mut SmContext, env: &mut Env<'_>) {
+/// The UE confirms a command although the gNB has refused the change: the AMF has sent it what the gNB returned (TS 38.413 8.6.4), or the gNB has
+/// passed the command on. The gNB gets the change alone.
+pub(in crate::smf) fn on_confirmed(state: &State, session: &mut SmContext, env: &mut Env<'_>) {
+    let is_at_gnb = session.flows.is_at_gnb || session.modification.is_none();
+    if !is_at_gnb && may_wait(state) && is_waiting(session) {
+        user_plane::modify_at_gnb(session, env);
+    }
+}
+
+/// The gNB has not set the session's resources up, because of a handover: they are requested again, after a longer time each time. Returns whether
+/// they are.
+pub(super) fn set_up_later(session: &mut SmContext, env: &mut Env<'_>) -> bool {
+    let refused = session.gnb.refused_setups;
+    if refused >= MOST_SETUPS {
+        session.gnb.refused_setups = 0;
+        return false;
+    }
     session.log(env, Level::Info, || "the UE is handed over: its resources are set up later".to_owned());
+    session.gnb.refused_setups = refused + 1;
     session.pending.downlink_data = true;
-    session.start(env, SessionTimer::Guard, REPETITION);
+    session.start(env, SessionTimer::Guard, REPETITION * (1 << refused.min(4)));
+    true
 }
 
 /// The AMF's update may say that the handover is over.

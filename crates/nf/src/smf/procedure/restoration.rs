@@ -350,6 +350,8 @@ pub(in crate::smf) fn after_absence(
     env: &mut Env<'_>,
     (upf, absence): (UpfHandle, Absence),
 ) -> State {
+    // It may run for a message that AMF or gNB have refused: T3591 repeats that.
+    session.stop(env, SessionTimer::Guard);
     let lost = lost_instead_of(upf, &user_plane, env).unwrap_or(upf);
     if absence == Absence::Silent {
         session.log(env, Level::Warn, || "the UPF does not answer: it gets the session again".to_owned());
@@ -376,6 +378,7 @@ fn lost_instead_of(asked: UpfHandle, user_plane: &UserPlane, env: &Env<'_>) -> O
 
 /// The UPFs may have other rules than those in force: they get the session again, with its tunnel.
 pub(in crate::smf) fn give_again(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    session.stop(env, SessionTimer::Guard);
     env.delete_at_upf(user_plane.anchor);
     if let Some(front) = &user_plane.front {
         env.delete_at_upf(front.session);

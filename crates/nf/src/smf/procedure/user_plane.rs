@@ -13,7 +13,7 @@ use super::restoration::{self, Absence};
 use super::{Established, State, branching, refused_transfer, release};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply};
-use crate::smf::context::{CallId, SmContext, UserPlane};
+use crate::smf::context::{CallId, GnbRequests, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4::EndMarker;
 use crate::smf::timers::SessionTimer;
@@ -106,6 +106,7 @@ pub(in crate::smf) fn activate(
     reply: PendingReply,
     gnb: &SetupResponseTransfer,
 ) -> State {
+    (session.gnb, session.always_on) = (GnbRequests::default(), None);
     add_missing_flows(session, env, gnb);
     let upf = user_plane.n3_session();
     let additional = tunnels::usable(&gnb.additional, &user_plane);
@@ -132,10 +133,16 @@ fn add_missing_flows(session: &mut SmContext, env: &mut Env<'_>, gnb: &SetupResp
     let is_behind = session.flows().iter().any(|qfi| !named.contains(qfi));
     if session.modification.is_some() && session.flows.former.is_some() && is_behind {
         session.flows.is_at_gnb = false;
-        let modify = n2::modify_qos_request(session);
-        let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
-        consumer::notify_amf(session, env, transfer);
+        modify_at_gnb(session, env);
     }
+}
+
+/// The gNB gets the change of flows that the UE has got, or gets by another message.
+pub(super) fn modify_at_gnb(session: &mut SmContext, env: &mut Env<'_>) {
+    session.gnb.note_modification();
+    let modify = n2::modify_qos_request(session);
+    let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
+    consumer::notify_amf(session, env, transfer);
 }
 
 /// The gNB has set up all flows.
@@ -169,6 +176,7 @@ pub(in crate::smf) fn change(
     };
     if user_plane.gnb.is_none() {
         session.tunnels = Tunnels::default();
+        session.gnb.modifications = 0;
     }
     session.stop(env, SessionTimer::Guard);
     let call = session.ask_upf(env, n3_session.upf, n3_session.seid, message);

@@ -7,6 +7,7 @@ use crate::testing::check_documents;
 const GOLDEN: &[(&str, &str)] = &[
     ("smf-established-1", include_str!("../../../tests/golden/smf-established-1.hex")),
     ("smf-flows-1", include_str!("../../../tests/golden/smf-flows-1.hex")),
+    ("smf-flows-2", include_str!("../../../tests/golden/smf-flows-2.hex")),
     ("smf-branching-1", include_str!("../../../tests/golden/smf-branching-1.hex")),
     ("smf-changing-1", include_str!("../../../tests/golden/smf-changing-1.hex")),
     ("smf-changing-2", include_str!("../../../tests/golden/smf-changing-2.hex")),
@@ -16,6 +17,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
     ("smf-reflective-1", include_str!("../../../tests/golden/smf-reflective-1.hex")),
     ("smf-reflective-2", include_str!("../../../tests/golden/smf-reflective-2.hex")),
+    ("smf-reflective-3", include_str!("../../../tests/golden/smf-reflective-3.hex")),
     ("smf-ipv6-1", include_str!("../../../tests/golden/smf-ipv6-1.hex")),
     ("smf-addressing-1", include_str!("../../../tests/golden/smf-addressing-1.hex")),
 ];

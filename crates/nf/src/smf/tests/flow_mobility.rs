@@ -1,6 +1,7 @@
 //! Dual connectivity: a gNB moves QoS flows to a secondary gNB (TS 23.502 4.14.1), and reports what a secondary RAT has carried.
 
 use super::branching::plain;
+use super::policy::{notify, rule};
 use super::world::*;
 use pith_ngap::transfer::{
     AdditionalTarget, FlowTunnel, HandoverRequestAcknowledgeTransfer, ModifyConfirmTransfer,
@@ -251,10 +252,17 @@ fn a_modification_response_can_move_the_tunnel() {
             data.n2_sm_info = Some(transfer.into());
         });
     };
-    respond(&mut world, None);
-    assert_eq!(world.take_ladder(), "amf <- 204");
-    respond(&mut world, Some(SECONDARY));
-    assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
+    for downlink in [None, Some(SECONDARY)] {
+        notify(&mut world, rule(if downlink.is_none() { 20 } else { 30 }, 9));
+        // It comes after the UE's answer.
+        world.uplink(pith_nas::gsm::PduSessionModificationComplete::new());
+        world.take_ladder();
+        respond(&mut world, downlink);
+        let ladder = world.take_ladder();
+        let expected =
+            if downlink.is_none() { "amf <- 204" } else { "upf <- SessionModificationRequest\namf <- 200" };
+        assert_eq!(ladder, expected);
+    }
     assert_eq!((answer(&world).n2_sm_info_type.clone(), gnb(&world)), (None, Some(SECONDARY)));
 }
 

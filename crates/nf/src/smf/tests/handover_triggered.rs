@@ -171,7 +171,9 @@ fn a_change_that_is_always_refused_fails() {
         assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
     }
     refuses_modification(&mut world, N2);
-    world.expire(Timer::SbiGuard);
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    assert_eq!(session.flows(), [1, 2], "until T3591 expires");
+    world.expire(Timer::T3591);
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     assert_eq!(session.flows(), [1]);
 }
@@ -189,4 +191,40 @@ fn another_uplink_endpoint_is_requested_again_after_the_handover() {
     assert!(ladder.contains("amf <- 200"), "{ladder}");
     let gnb_uplink = world.user_plane().unwrap().gnb_uplink;
     assert_eq!(gnb_uplink, Some(world.user_plane().unwrap().n3_session().tunnel));
+}
+
+/// Some gNBs return the command, which the AMF sends again, or pass it on (TS 38.413 8.6.4).
+#[test]
+fn a_gnb_that_refused_gets_the_change_that_the_ue_confirms() {
+    let mut world = World::established();
+    notify(&mut world, voice);
+    refuses_modification(&mut world, XN);
+    switch(&mut world);
+    world.take_ladder();
+    complete(&mut world);
+    assert_eq!(world.take_ladder(), "amf <- 204\namf <- N1N2MessageTransfer");
+    let transfer = world.transfers.last().unwrap();
+    assert!(transfer.n1_message_container.is_none() && transfer.n2_info_container.is_some());
+    gnb_modifies(&mut world, &[2], &[]);
+    assert!(world.take_ladder().contains("upf <- SessionModificationRequest"), "packets use the flow");
+    assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+}
+
+#[test]
+fn the_user_plane_is_not_requested_again_without_end() {
+    let mut world = World::established();
+    world.deactivate();
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    for _ in 0..6 {
+        refuses_setup(&mut world, N2);
+        world.expire(Timer::SbiGuard);
+    }
+    world.take_ladder();
+    refuses_setup(&mut world, N2);
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- 204\nupf <- SessionModificationRequest",
+        "its packets are dropped"
+    );
+    assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
 }

@@ -9,7 +9,7 @@ use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::{delivery, ladn, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{Key, Level, Timer};
-use pith_ngap::HandoverNotify;
+use pith_ngap::{CauseRadioNetwork, HandoverNotify};
 use pith_sbi::Reply;
 use pith_types::AmfUeNgapId;
 
@@ -59,6 +59,9 @@ impl AwaitingHandoverNotify {
             // Until the SMFs have switched the paths, an NG Setup of the source gNB waits.
             connection.left = left;
         }
+        // The source gNB has not answered.
+        let is_set_up = |session: &&PduSession| session.user_plane == UserPlane::Activating;
+        let setups: Vec<u8> = ue.sessions.iter().filter(is_set_up).map(|session| session.id).collect();
         delivery::leave_source(ue, env, source, |id| self.accepted.contains(&id));
         if let Some(source) = source {
             n2::release_connection(env, source, SUCCESSFUL);
@@ -76,6 +79,8 @@ impl AwaitingHandoverNotify {
         for id in others {
             if is_new_amf {
                 consumer::announce_deactivated(ue, env, id);
+            } else if setups.contains(&id) {
+                delivery::fail_setup(ue, env, id, CauseRadioNetwork::ng_intra_system_handover_triggered);
             } else {
                 consumer::deactivate(ue, env, id);
             }
