@@ -330,8 +330,8 @@ pub(super) fn ignore_unknown(session: &SmContext, env: &mut Env<'_>, named: &[u8
 
 /// The gNB has modified the session. Refused are the flows that it names as failed, and those of the change that it
 /// does not name (TS 38.413 8.2.3.2, 9.3.4.4); it need not list flows that it had before. An answer without flows is
-/// that to a request for another uplink endpoint. Downlink packets use the new flows from now on (step 8a): [`resume`],
-/// after the change of tunnels if the gNB names other ones.
+/// that to a request for another uplink endpoint, and one that names no flow of the change may be that to an earlier command, since the UE's answer
+/// may overtake it. Downlink packets use the new flows from now on (step 8a): [`resume`], after the change of tunnels if the gNB names other ones.
 pub(in crate::smf) fn on_gnb_modified(
     session: &mut SmContext,
     env: &mut Env<'_>,
@@ -342,8 +342,13 @@ pub(in crate::smf) fn on_gnb_modified(
     let names_flows = !(accepted.is_empty() && transfer.failed.is_empty());
     let is_asked = session.modification.is_some() && !session.flows.is_at_gnb;
     let asked = if names_flows && is_asked { session.flows.added() } else { Vec::new() };
-    session.flows.is_at_gnb = true;
     let has_refused = |qfi: u8| transfer.failed.iter().any(|(failed, _)| *failed == qfi);
+    let is_named = |qfi: &u8| accepted.contains(qfi) || has_refused(*qfi);
+    if session.gnb.modifications > 0 && !asked.is_empty() && !asked.iter().any(is_named) {
+        session.log(env, Level::Info, || "the gNB answers an earlier modification".to_owned());
+        return;
+    }
+    session.flows.is_at_gnb = true;
     let is_missing = |qfi: u8| asked.contains(&qfi) && !accepted.contains(&qfi);
     let failed = session.flows.refuse(|qfi| has_refused(qfi) || is_missing(qfi));
     fail_rules(session, env, failed, "the gNB has no resources for their flows");

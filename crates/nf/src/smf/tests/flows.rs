@@ -774,3 +774,26 @@ fn an_answer_without_a_request_changes_neither_flows_nor_tunnel() {
     assert_eq!(world.take_ladder(), "amf <- 204");
     assert_eq!((qfis(&world), world.user_plane().unwrap().gnb), (vec![2], Some(GNB_TUNNEL)));
 }
+
+/// TS 23.502 4.3.3.2: the UE's answer may overtake the gNB's, which is then about an earlier request.
+#[test]
+fn a_late_answer_of_the_gnb_does_not_refuse_the_next_flow() {
+    let mut world = listening();
+    notify(&mut world, rule(50, 9));
+    gnb_modifies(&mut world, &[DEFAULT_QFI], &[]);
+    world.expire(Timer::T3591);
+    notify(&mut world, voice);
+    complete(&mut world);
+    assert_eq!(n2(&world).unwrap().flows.len(), 2);
+    gnb_modifies(&mut world, &[DEFAULT_QFI], &[]);
+    assert!(reported(&world).is_empty(), "the answer to the command that was repeated");
+    gnb_modifies(&mut world, &[DEFAULT_QFI, 2], &[]);
+    assert_eq!(n4(&world).update_pdrs[0].qer_ids.as_deref(), Some(&[QerId(2)][..]), "the gNB has the flow");
+    complete(&mut world);
+    assert!(is_settled(&world));
+    assert_eq!(qfis(&world), [2]);
+    // All requests are answered.
+    notify(&mut world, |decision| pcc(decision, "video", 5006, 2, Some(640)));
+    gnb_modifies(&mut world, &[DEFAULT_QFI, 2], &[]);
+    assert_eq!(reported(&world).len(), 1);
+}
