@@ -560,12 +560,15 @@ impl UeContext {
     /// Index to RAT/Frequency Selection Priority: the PCF's, else the subscription's.
     pub fn rfsp(&self) -> Option<u16> {
         let policy = self.policy.as_ref().and_then(|policy| policy.rfsp);
-        policy.or_else(|| self.subscription.as_ref()?.rfsp)
+        policy.or_else(|| self.subscription.as_ref()?.rfsp).filter(|rfsp| RFSP.contains(rfsp))
     }
 }
 
 /// The tag of calls without a UE: their replies are ignored.
 pub(super) const IGNORED_REPLY: Tag = Tag::new(u64::MAX, 0);
+
+/// Values of an RFSP index (TS 38.413 9.3.1.61). PCF and UDM may send others.
+pub(super) const RFSP: std::ops::RangeInclusive<u16> = 1..=256;
 
 impl Env<'_> {
     /// Whether the UE is in a tracking area that the AMF serves, and its gNB: a gNB speaks for its own areas only.

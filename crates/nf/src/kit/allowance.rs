@@ -34,7 +34,7 @@ impl Allowance {
         self.take_several(now, 1)
     }
 
-    /// Counts so many; returns whether they are permitted.
+    /// Takes `count` units if that many are left. Returns whether they were.
     pub fn take_several(&mut self, now: Instant, count: u32) -> bool {
         let is_left = self.has_left(now) && self.left >= count;
         if is_left {

@@ -39,7 +39,7 @@ impl ContextIds {
         Self { blocks, next: 1, run: 1, left: 1, unrestored, keys: HashMap::default(), rng }
     }
 
-    /// So many ids in a row are of one block.
+    /// Allocates `run` ids of one block before it takes the next block.
     #[must_use]
     pub fn in_runs_of(self, run: u32) -> Self {
         Self { run: run.max(1), left: run.max(1), ..self }

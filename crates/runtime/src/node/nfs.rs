@@ -146,7 +146,7 @@ fn agent_config(
     }
 }
 
-/// In a network of that many UEs a shard, their 5G-TMSIs begin alike; with more, blocks pass to other instances in small parts.
+/// Contexts of one block in a row. The 5G-TMSIs of these UEs have the same ten leading bits; a larger value would make blocks more uneven.
 const UES_IN_A_ROW: u32 = 64;
 
 fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {

@@ -3,7 +3,7 @@
 
 use crate::amf::Amf;
 use crate::amf::consumer;
-use crate::amf::context::{Env, UeContext};
+use crate::amf::context::{Env, RFSP, UeContext};
 use crate::amf::delivery;
 use crate::amf::mobility::{departure, n2_handover};
 use crate::amf::n2;
@@ -16,9 +16,6 @@ use pith_sbi::nsmf_pdusession::{ResourceStatus, SmContextStatusNotify};
 use pith_sbi::nudm_sdm::SdmChangeNotification;
 use pith_sbi::nudm_uecm::{DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{Problem, Reply, Response};
-
-/// Values of an RFSP index (TS 38.413 9.3.1.61).
-const RFSP: std::ops::RangeInclusive<u16> = 1..=256;
 
 impl Amf {
     /// Nudm_UECM_DeregistrationNotification: another AMF serves the UE, or the subscription is

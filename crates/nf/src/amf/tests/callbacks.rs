@@ -94,6 +94,13 @@ fn a_policy_is_checked_and_sent_to_the_gnb_only_if_it_changes() {
     assert_eq!(world.downlinks.len(), 1);
     world.request(update(Some(256))).unwrap();
     assert_eq!(world.downlinks.len(), 1);
+    // One that a PCF gave when it created the policy.
+    let key = world.amf.shared.index.find_supi(&supi()).unwrap();
+    let ue = world.amf.ues.get_mut(key).unwrap();
+    for (given, sent) in [(0, None), (300, None), (7, Some(7))] {
+        ue.policy.as_mut().unwrap().rfsp = Some(given);
+        assert_eq!(ue.rfsp(), sent);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::world::{GNB, OTHER_GNB, Phone, World, config, establishment, problem, subscription, tai};
 use crate::amf::AmfConfig;
 use crate::kit::{Input, N2Input, Target};
-use pith_nas::gmm::RegistrationAccept;
+use pith_nas::gmm::{RegistrationAccept, RegistrationRequest};
 use pith_nas::ie::{Nssai, RegistrationKind, SnssaiRejection};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_sbi::common::AccessType;
@@ -25,6 +25,11 @@ fn registers(world: &mut World, phone: &mut Phone, ssts: &[u8]) {
     let mut request = phone.registration_request(RegistrationKind::Initial);
     let nssai: Nssai = ssts.iter().map(|sst| Snssai::of_sst(*sst)).collect();
     request.requested_nssai = (!ssts.is_empty()).then_some(nssai);
+    registers_with(world, phone, request);
+}
+
+/// Registers with that request, up to the answer.
+fn registers_with(world: &mut World, phone: &mut Phone, request: RegistrationRequest) {
     let nas = phone.initial_nas(request.clone());
     phone.connect(world, nas);
     phone.receive(world);
@@ -55,13 +60,7 @@ fn a_ue_with_er_nssai_gets_the_extended_rejected_nssai() {
     let mut request = phone.registration_request(RegistrationKind::Initial);
     request.requested_nssai = Some([1, 3].map(Snssai::of_sst).into_iter().collect());
     request.gmm_capability = Some(pith_nas::ie::GmmCapability(vec![0, 0, 0x10]));
-    let nas = phone.initial_nas(request.clone());
-    phone.connect(&mut world, nas);
-    phone.receive(&mut world);
-    phone.send(&mut world, Phone::authentication_response());
-    phone.receive(&mut world);
-    let complete = phone.security_mode_complete(request);
-    phone.send_pdu(&mut world, complete);
+    registers_with(&mut world, &mut phone, request);
     let accept = phone.accepted(&mut world);
     assert_eq!(accept.rejected_nssai, None);
     assert_eq!(accept.extended_rejected_nssai, Some(vec![0, 0x10, 3]));

@@ -9,8 +9,8 @@
 //!         Guard expires                                                 sent again
 //! ```
 //!
-//! A setup that the gNB refuses is requested again as for downlink data, with growing intervals and some times only; that of an establishment with the accept for the UE
-//! ([`super::establishment::AwaitingResourceSetup`]).
+//! A setup that the gNB refuses is requested again as for downlink data, up to [`MOST_SETUPS`] times with growing intervals; that of an establishment
+//! with the accept for the UE ([`super::establishment::AwaitingResourceSetup`]).
 //!
 //! The guard timer runs in states that do not use it otherwise. A repeated command counts as a retransmission; downlink data are reported until
 //! the AMF accepts or refuses them for good, and so is the answer to a revocation, also if the AMF does not answer. A message that ends a session

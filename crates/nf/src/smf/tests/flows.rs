@@ -96,7 +96,7 @@ pub(super) fn gnb_modifies(world: &mut World, flows: &[u8], failed: &[u8]) {
     gnb_sends(world, N2SmInfoType::PduResModRsp, transfer.encode());
 }
 
-fn gnb_sends(world: &mut World, kind: N2SmInfoType, transfer: Vec<u8>) {
+pub(super) fn gnb_sends(world: &mut World, kind: N2SmInfoType, transfer: Vec<u8>) {
     world.update(|data| {
         data.n2_sm_info_type = Some(kind);
         data.n2_sm_info = Some(transfer.into());

@@ -1,7 +1,7 @@
 //! What a gNB refuses because it hands the UE over is requested again (TS 23.502 4.9.1.2.1, 4.9.1.3.1).
 
 use super::branching;
-use super::flows::{complete, gnb_modifies, voice};
+use super::flows::{complete, gnb_modifies, gnb_sends, voice};
 use super::handover::switch;
 use super::policy::notify;
 use super::world::*;
@@ -26,13 +26,6 @@ fn refuses_modification(world: &mut World, cause: CauseRadioNetwork) {
     let cause = NgapCause::RadioNetwork(cause);
     let transfer = ModifyUnsuccessfulTransfer { cause }.encode();
     gnb_sends(world, N2SmInfoType::PduResModFail, transfer);
-}
-
-fn gnb_sends(world: &mut World, kind: N2SmInfoType, transfer: Vec<u8>) {
-    world.update(|data| {
-        data.n2_sm_info_type = Some(kind);
-        data.n2_sm_info = Some(transfer.into());
-    });
 }
 
 fn last_has_accept(world: &World) -> bool {

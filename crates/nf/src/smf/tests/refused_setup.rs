@@ -1,7 +1,7 @@
 //! Resources that a gNB does not set up, or sets up without the default QoS flow (TS 23.501 5.7.1.1; TS 38.413 8.2.1.2,
 //! 9.3.4.2).
 
-use super::flows::with_voice;
+use super::flows::{gnb_sends, with_voice};
 use super::handover::{completed, prepared_flows, required, switch_to};
 use super::world::*;
 use crate::kit::Timer;
@@ -26,19 +26,12 @@ fn sets_up(world: &mut World, flows: &[u8]) {
         additional: vec![],
         failed: vec![],
     };
-    answers(world, N2SmInfoType::PduResSetupRsp, transfer.encode());
+    gnb_sends(world, N2SmInfoType::PduResSetupRsp, transfer.encode());
 }
 
 fn fails(world: &mut World, cause: CauseRadioNetwork) {
     let transfer = SetupUnsuccessfulTransfer { cause: NgapCause::RadioNetwork(cause) };
-    answers(world, N2SmInfoType::PduResSetupFail, transfer.encode());
-}
-
-fn answers(world: &mut World, kind: N2SmInfoType, transfer: Vec<u8>) {
-    world.update(|data| {
-        data.n2_sm_info_type = Some(kind);
-        data.n2_sm_info = Some(transfer.into());
-    });
+    gnb_sends(world, N2SmInfoType::PduResSetupFail, transfer.encode());
 }
 
 fn activates(world: &mut World) {
@@ -123,7 +116,7 @@ fn a_secondary_gnb_may_have_the_default_flow() {
     let secondary = Tunnel { teid: Teid(0x43), ..GNB_TUNNEL };
     let additional = vec![FlowTunnel { tunnel: secondary, flows: vec![1] }];
     let transfer = SetupResponseTransfer { downlink: GNB_TUNNEL, flows: vec![2], additional, failed: vec![] };
-    answers(&mut world, N2SmInfoType::PduResSetupRsp, transfer.encode());
+    gnb_sends(&mut world, N2SmInfoType::PduResSetupRsp, transfer.encode());
     assert_eq!(world.user_plane().unwrap().gnb, Some(secondary));
 }
 

@@ -106,7 +106,7 @@ impl Smf {
             (session.ip, session.asks_dns6) = ip;
             (session.is_emergency, session.is_registered) = (is_emergency, is_registered);
             session.reflective.is_supported = supports_reflective_qos;
-            // A session of the lowest priority is served, too, if the UE keeps its user plane; an emergency session ends soon.
+            // Granted to each UE but for an emergency session, which lasts for one call.
             session.always_on = asks_for_always_on.then_some(!is_emergency);
             Box::new(session)
         });

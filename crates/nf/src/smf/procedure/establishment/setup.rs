@@ -93,7 +93,9 @@ impl AwaitingResourceSetup {
             Some(accept) if accept.repetitions < MOST_REPETITIONS => accept.is_refused = true,
             _ => return self.on_failure(session, env),
         }
-        session.log(env, Level::Info, || "the UE is handed over: it gets the accept later".to_owned());
+        session.log(env, Level::Info, || {
+            "the UE is handed over, or registers: it gets the accept later".to_owned()
+        });
         session.start(env, SessionTimer::Guard, refused_transfer::REPETITION);
         State::AwaitingResourceSetup(self)
     }
