@@ -3,6 +3,7 @@
 use crate::http::Method;
 use crate::namf_communication::{N1N2MsgTxfrErrDetail, UeContextCreateErrorData};
 use crate::nnrf_accesstoken::AccessTokenErr;
+use crate::npcf_smpolicycontrol::ErrorReport;
 use crate::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
 use crate::record::{open_enum, record};
 use crate::uri::Uri;
@@ -100,6 +101,12 @@ open_enum! {
         ErrorTrafficMappingInfoRejected = "ERROR_TRAFFIC_MAPPING_INFO_REJECTED",
         ErrorConflictingRequest = "ERROR_CONFLICTING_REQUEST",
         ValidationConditionNotMet = "VALIDATION_CONDITION_NOT_MET",
+        /// No PCC rule of the PCF's update can be installed (SMF, TS 29.512 table 5.7.3-2).
+        PccRuleEvent = "PCC_RULE_EVENT",
+        /// No PCC rule or session rule of the PCF's update can be installed (SMF).
+        RulePermanentError = "RULE_PERMANENT_ERROR",
+        /// No PCC rule or session rule of the PCF's update can be enforced for some time (SMF).
+        RuleTemporaryError = "RULE_TEMPORARY_ERROR",
 
         RequestedServiceNotAuthorized = "REQUESTED_SERVICE_NOT_AUTHORIZED",
         InvalidServiceInformation = "INVALID_SERVICE_INFORMATION",
@@ -239,6 +246,8 @@ pub enum ProblemMore {
     N1N2MessageTransferError(Box<N1N2MsgTxfrErrDetail>),
     /// Namf_Communication CreateUEContext: the cause for the source gNB.
     UeContextCreateError(Box<UeContextCreateErrorData>),
+    /// Npcf_SMPolicyControl UpdateNotify: the rules that the SMF does not enforce.
+    SmPolicyUpdateNotifyError(Box<ErrorReport>),
     /// Nnrf_AccessToken: the error of OAuth 2.0.
     AccessTokenErr(Box<AccessTokenErr>),
     /// 405: the methods of the resource (`Allow`).

@@ -6,6 +6,7 @@ use crate::Operation;
 use crate::common::MediaType;
 use crate::namf_communication::{N1N2MsgTxfrErrDetail, UeContextCreateErrorData};
 use crate::nnrf_accesstoken::AccessTokenErr;
+use crate::npcf_smpolicycontrol::ErrorReport;
 use crate::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
 use crate::problem::{Challenge, Problem, ProblemDetails, ProblemMore};
 use crate::uri::{ApiRoot, Uri};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 json::json_bodies! {
     PROBLEM: ProblemDetails;
-    JSON: AccessTokenErr, N1N2MessageTransferError;
+    JSON: AccessTokenErr, N1N2MessageTransferError, ErrorReport;
 }
 
 /// Members of the body besides `error` (TS 29.502, TS 29.518).
@@ -88,7 +89,8 @@ impl Problem {
         http
     }
 
-    /// The body. Nsmf wraps all its errors, Namf only those with further data (TS 29.502, 29.518).
+    /// The body. Nsmf wraps all its errors, Namf only those with further data (TS 29.502, 29.518), and the SMF each 400 to a PCF's update (TS 29.512
+    /// 4.2.3.2).
     fn content(&self, operation: Option<Operation>) -> Content {
         let error = self.details.clone();
         match (operation, &self.more) {
@@ -119,6 +121,13 @@ impl Problem {
             }
             (Some(Operation::CreateUeContext), _) if self.status == 500 => {
                 DetailedError { error, data: UeContextCreateErrorData::default() }.encode()
+            }
+            (Some(Operation::SmPolicyUpdateNotify), more) if self.status == 400 => {
+                let report = match more {
+                    Some(ProblemMore::SmPolicyUpdateNotifyError(report)) => (**report).clone(),
+                    _ => ErrorReport::default(),
+                };
+                ErrorReport { error: Some(error), ..report }.encode()
             }
             _ => error.encode(),
         }
@@ -161,6 +170,17 @@ fn read_own(operation: Operation, http: &HttpResponse) -> Option<Read> {
             let more = (data != UeContextCreateErrorData::default())
                 .then(|| ProblemMore::UeContextCreateError(Box::new(data)));
             Some((error, more))
+        }
+        Operation::SmPolicyUpdateNotify => {
+            let mut report: ErrorReport = http.read().ok()?;
+            let error = report.error.take();
+            let more = (report != ErrorReport::default())
+                .then(|| ProblemMore::SmPolicyUpdateNotifyError(Box::new(report)));
+            if error.is_none() && more.is_none() {
+                // `ProblemDetails` as plain JSON.
+                return None;
+            }
+            Some((error.unwrap_or_else(|| Problem::of_status(http.status).details), more))
         }
         Operation::AccessTokenRequest => {
             let error = http.read().ok()?;

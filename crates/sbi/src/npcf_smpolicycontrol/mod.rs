@@ -19,8 +19,8 @@ pub use enums::{
     SessionRuleFailureCode, SmPolicyAssociationReleaseCause,
 };
 pub use notification::{
-    PartialSuccessReport, SmPolicyNotification, SmPolicyTerminationNotification, SmPolicyUpdateNotifyResult,
-    UeCampingRep,
+    ErrorReport, PartialSuccessReport, SmPolicyNotification, SmPolicyTerminationNotification,
+    SmPolicyUpdateNotifyResult, UeCampingRep,
 };
 pub use operations::{
     CreateSmPolicy, DeleteSmPolicy, GetSmPolicy, SmPolicyTerminateNotify, SmPolicyUpdateNotify,

@@ -5,7 +5,7 @@ use super::{
     SmPolicyAssociationReleaseCause, SmPolicyDecision,
 };
 use crate::common::{AccessType, PlmnIdNid, RatType, UserLocation};
-use crate::problem::InvalidParam;
+use crate::problem::{InvalidParam, ProblemDetails};
 use crate::record::record;
 use crate::uri::Uri;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,26 @@ record! {
             sess_rule_reports: Vec<SessionRuleReport>,
             /// Parts of the decision that could not be enforced.
             policy_dec_failure_reports: Vec<PolicyDecisionFailureCode>,
+            /// Invalid members of the decision.
+            invalid_policy_decs: Vec<InvalidParam>,
+        }
+    }
+}
+
+record! {
+    /// A decision of which no part could be enforced: the body of 400 (TS 29.512 5.7.3).
+    ErrorReport {
+        optional {
+            /// The error. In [`crate::ProblemMore`] it is `None`: the problem's own details are the error.
+            error: ProblemDetails,
+        }
+        repeated {
+            /// Reports on PCC rules.
+            rule_reports: Vec<RuleReport>,
+            /// Reports on session rules.
+            sess_rule_reports: Vec<SessionRuleReport>,
+            /// Parts of the decision that could not be enforced.
+            pol_dec_failure_reports: Vec<PolicyDecisionFailureCode>,
             /// Invalid members of the decision.
             invalid_policy_decs: Vec<InvalidParam>,
         }

@@ -4,6 +4,7 @@ use super::{read, uri, with};
 use bytes::Bytes;
 use pith_sbi::namf_communication::{N1N2MsgTxfrErrDetail, UeContextCreateErrorData};
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, refused};
+use pith_sbi::npcf_smpolicycontrol::ErrorReport;
 use pith_sbi::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
 use pith_sbi::{Cause, Method, Operation, Problem, ProblemMore};
 use serde_json::json;
@@ -28,6 +29,9 @@ pub fn problems() -> Vec<(Operation, Problem)> {
         (Operation::N1N2MessageTransfer, Problem::context_not_found()),
         (Operation::CreateUeContext, handover_failure()),
         (Operation::CreateUeContext, Problem::system_failure("no memory")),
+        (Operation::SmPolicyUpdateNotify, rule_errors()),
+        (Operation::SmPolicyUpdateNotify, Problem::mandatory_ie_missing("body")),
+        (Operation::SmPolicyUpdateNotify, Problem::context_not_found()),
         (Operation::AccessTokenRequest, *refused(AccessTokenErrorCode::InvalidScope)),
         (Operation::GenerateAuthData, Problem::user_not_found()),
         (Operation::GetAmData, Problem::of_status(307).with(elsewhere)),
@@ -54,6 +58,16 @@ fn handover_failure() -> Problem {
         container.ngap_data = Bytes::from_static(&[0, 1]).into();
     });
     Problem::new(Cause::HandoverFailure).with(ProblemMore::UeContextCreateError(Box::new(data)))
+}
+
+fn rule_errors() -> Problem {
+    let report: ErrorReport = read(json!({
+        "ruleReports": [{"pccRuleIds": ["voice"], "ruleStatus": "INACTIVE", "failureCode": "UNSUCC_QOS_VAL"}],
+        "sessRuleReports": [
+            {"ruleIds": ["r"], "ruleStatus": "ACTIVE", "sessRuleFailureCode": "UNSUCC_QOS_VAL"}],
+        "polDecFailureReports": ["QOS_DECS_ERR"],
+        "invalidPolicyDecs": [{"param": "/qosDecs/voice"}]}));
+    Problem::new(Cause::RulePermanentError).with(ProblemMore::SmPolicyUpdateNotifyError(Box::new(report)))
 }
 
 fn update_error() -> Problem {
