@@ -434,6 +434,11 @@ fn rule_of(
     let status = flows.f_status.as_ref().or(component.f_status.as_ref());
     tc.flow_status = Some(status.cloned().unwrap_or(FlowStatus::Enabled));
     let qos = qos_of(id, component, flows, request.res_prio.as_deref());
+    if qos.gbr_ul.max(qos.gbr_dl) == Some(BitRate(0)) {
+        // A GBR flow has a guaranteed rate (TS 23.501 5.7.2.5).
+        let why = "audio and video need a bit rate in one direction at least";
+        return Err(invalid(Cause::InvalidServiceInformation, at, why));
+    }
     Ok(Rule { pcc, qos, tc: Some(tc), application: Some(number) })
 }
 

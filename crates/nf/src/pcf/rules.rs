@@ -16,8 +16,8 @@ use pith_sbi::npcf_smpolicycontrol::{
     FlowInformation, PccRule, QosData, RuleReport, RuleStatus, SmPolicyDecision, SmPolicyNotification,
     SmPolicyUpdateContextData, SmPolicyUpdateNotify, SmPolicyUpdateNotifyResult, TrafficControlData,
 };
-use pith_sbi::{Problem, Reply, Response};
-use pith_types::Supi;
+use pith_sbi::{Problem, ProblemMore, Reply, Response};
+use pith_types::{BitRate, Supi};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -176,6 +176,9 @@ fn rule_of(rule: &PolicyRule) -> Result<Rule, String> {
     if rates.any(|rates| rates.uplink.max(rates.downlink) > MAX_RATE) {
         return Err(format!("a rate is at most {MAX_RATE}"));
     }
+    if rule.guaranteed.is_some_and(|rates| rates.uplink.max(rates.downlink) == BitRate(0)) {
+        return Err("a guaranteed rate is greater than 0, in one direction at least".into());
+    }
     let id: Arc<str> = format!("operator-{}", rule.name).into();
     let mut qos = QosData::new(Arc::clone(&id));
     qos.five_qi = Some(rule.five_qi);
@@ -313,7 +316,7 @@ impl Pcf {
             Ok(_) => Vec::new(),
             Err(problem) if is_refusal(&problem) => {
                 out.log(Level::Warn, || format!("the SMF refuses PCC rules: {problem}"));
-                rules.unanswered.clone()
+                refused(&rules.unanswered, &problem)
             }
             Err(problem) => {
                 // The next notification has them, too.
@@ -416,6 +419,20 @@ fn failed_of(result: &SmPolicyUpdateNotifyResult) -> Vec<Arc<str>> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The rules that end with a refusal: those of the notification, without those of which the SMF keeps a former version, and others that it reports
+/// as inactive (TS 29.512 table 5.7.3-2).
+fn refused(notified: &[Arc<str>], problem: &Problem) -> Vec<Arc<str>> {
+    let Some(ProblemMore::SmPolicyUpdateNotifyError(report)) = &problem.more else {
+        return notified.to_vec();
+    };
+    let active = report.rule_reports.iter().filter(|report| report.rule_status == RuleStatus::Active);
+    let kept: Vec<&Arc<str>> = active.flat_map(|report| &report.pcc_rule_ids).collect();
+    let mut refused: Vec<_> = notified.iter().filter(|id| !kept.contains(id)).cloned().collect();
+    let others = inactive(&report.rule_reports).into_iter().filter(|id| !notified.contains(id));
+    refused.extend(others);
+    refused
 }
 
 fn inactive(reports: &[RuleReport]) -> Vec<Arc<str>> {

@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::kit::{Level, PolicyRule};
+use pith_sbi::ProblemMore;
 use pith_sbi::npcf_policyauthorization::{
     AfEvent, AfEventSubscription, AppSessionContext, AppSessionContextReqData,
     AppSessionContextUpdateDataPatch, DeleteAppSession, DeleteEventsSubsc, EventsSubscReqData, GetAppSession,
     MediaComponent, MediaSubComponent, MediaType, ModAppSession, PostAppSession, UpdateEventsSubsc,
 };
 use pith_sbi::npcf_smpolicycontrol::{
-    FailureCause, FlowStatus, PartialSuccessReport, PolicyControlRequestTrigger, QosData, RuleReport,
-    RuleStatus, SmPolicyDecision, SmPolicyUpdateNotifyResult,
+    ErrorReport, FailureCause, FlowStatus, PartialSuccessReport, PolicyControlRequestTrigger, QosData,
+    RuleReport, RuleStatus, SmPolicyDecision, SmPolicyUpdateNotifyResult,
 };
 use pith_types::BitRate;
 
@@ -187,6 +188,7 @@ fn wrong_rules_and_unknown_sessions_are_refused() {
         PolicyRule { priority_level: 16, ..voice() },
         PolicyRule { flows: vec!["permit out udp from any to assigned".into()], ..voice() },
         PolicyRule { guaranteed: Some(ambr(4_000_001)), ..voice() },
+        PolicyRule { guaranteed: Some(ambr(0)), ..voice() },
     ] {
         let (list, seen) = order(&mut bench, &add(rule));
         assert!(list[0]["refusal"].is_string() && seen.is_empty());
@@ -212,6 +214,25 @@ fn rules_that_the_smf_does_not_enforce_end() {
     bench.reply(tag, Err(Problem::new(Cause::UnprocessableRequest).into()));
     assert!(decision(&mut bench, &id).pcc_rules.is_empty());
 
+    for (reported, stays) in
+        [(vec![], false), (vec![RuleStatus::Inactive], false), (vec![RuleStatus::Active], true)]
+    {
+        let (_, seen) = order(&mut bench, &add(voice()));
+        let (tag, _) = notified(&seen);
+        let mut errors = ErrorReport::default();
+        let of_status = |status: RuleStatus| RuleReport::new(vec!["operator-voice".into()], status);
+        errors.rule_reports = reported.into_iter().map(of_status).collect();
+        let more = ProblemMore::SmPolicyUpdateNotifyError(Box::new(errors));
+        bench.reply(tag, Err(Problem::new(Cause::PccRuleEvent).with(more).into()));
+        assert_eq!(
+            decision(&mut bench, &id).pcc_rules.len(),
+            usize::from(stays),
+            "the SMF keeps the former one"
+        );
+    }
+
+    let (_, seen) = order(&mut bench, &remove("voice"));
+    bench.reply(notified(&seen).0, Ok(Response::NoContent));
     let (_, seen) = order(&mut bench, &add(voice()));
     let (tag, _) = notified(&seen);
     bench.reply(tag, Ok(Response::NoContent));
@@ -421,7 +442,7 @@ fn wrong_media_are_refused_with_their_place() {
     fn flow(component: &mut MediaComponent) -> &mut MediaSubComponent {
         component.med_sub_comps.get_mut("1").unwrap()
     }
-    let cases: [(Change, u16, &str); 9] = [
+    let cases: [(Change, u16, &str); 10] = [
         (
             |it| flow(it).f_descs[0] = "permit out 17 from 2001:db8::1 to assigned".into(),
             403,
@@ -445,6 +466,14 @@ fn wrong_media_are_refused_with_their_place() {
             "INVALID_SERVICE_INFORMATION",
         ),
         (|it| flow(it).f_descs.clear(), 400, "INVALID_SERVICE_INFORMATION"),
+        (
+            |it| {
+                it.med_type = Some(MediaType::Audio);
+                (it.mir_bw_ul, it.mir_bw_dl) = (Some(BitRate(0)), Some(BitRate(0)));
+            },
+            400,
+            "INVALID_SERVICE_INFORMATION",
+        ),
         (|it| it.mar_bw_ul = Some(BitRate(4_000_000_000_001)), 400, "INVALID_SERVICE_INFORMATION"),
         (
             |it| {

@@ -1,7 +1,7 @@
 //! The PCF's decisions on PCC rules (TS 29.512 4.2.6.2), and the binding of rules to QoS flows (TS 23.503 6.1.3.2.4).
 //!
 //! A rule that this SMF can't enforce fails alone, with the code for the PCF (TS 29.512 5.6.3.9). If it replaces a rule that is in force, that
-//! one stays (TS 29.512 4.2.3.2).
+//! one stays (TS 29.512 4.2.3.2). So does one whose QoS or traffic control data the PCF removes: the rule needs them.
 
 use super::{Content, Flows, Gates, MAX_RULES, Rule, RuleQos};
 use crate::kit::{FlowFilter, MAX_PACKET_FILTERS, MAX_RATE};
@@ -242,11 +242,11 @@ fn contents(flows: &Flows, decision: &SmPolicyDecision) -> Vec<(Arc<str>, Result
     let named = decision.pcc_rules.iter().filter_map(|(id, rule)| Some((id, rule.as_ref()?)));
     let mut contents: Vec<_> =
         named.map(|(id, rule)| (Arc::clone(id), content(flows, id, rule, decision))).collect();
-    // Rules whose QoS or traffic control data change.
+    // Rules whose QoS or traffic control data change, or are removed.
     for rule in flows.rules().filter(|rule| !decision.pcc_rules.contains_key(&rule.id)) {
-        let qos = decision.qos_decs.get(&rule.content.qos_id).and_then(Option::as_ref);
-        let tc = rule.content.tc_id.as_ref().and_then(|id| decision.traff_cont_decs.get(id)?.as_ref());
-        if qos.is_none() && tc.is_none() {
+        let Content { qos_id, tc_id, .. } = &rule.content;
+        let has_tc = tc_id.as_ref().is_some_and(|id| decision.traff_cont_decs.contains_key(id));
+        if !decision.qos_decs.contains_key(qos_id) && !has_tc {
             continue;
         }
         let unchanged = PccRule::new(Arc::clone(&rule.id));
@@ -290,9 +290,9 @@ fn content(
     }
     let qos_id = rule.ref_qos_data.first().or(former.map(|former| &former.qos_id));
     let qos_id = Arc::clone(qos_id.ok_or(FailureCode::NoQosFlowBound)?);
-    let data = decision.qos_decs.get(&qos_id).and_then(Option::as_ref);
-    let (qos, is_of_default_flow, is_reflective) = match data {
-        Some(data) => {
+    let (qos, is_of_default_flow, is_reflective) = match decision.qos_decs.get(&qos_id) {
+        Some(None) => return Err(FailureCode::UnknownRefId),
+        Some(Some(data)) => {
             let qos = qos(data).ok_or(FailureCode::UnsuccQosVal)?;
             (qos, data.def_qos_flow_indication == Some(true), data.reflective_qos == Some(true))
         }
@@ -305,8 +305,9 @@ fn content(
     let tc_id = rule.ref_tc_data.first().or(former.and_then(|former| former.tc_id.as_ref())).cloned();
     let gates = match &tc_id {
         None => Gates::OPEN,
-        Some(id) => match decision.traff_cont_decs.get(id).and_then(Option::as_ref) {
-            Some(data) => gates(data),
+        Some(id) => match decision.traff_cont_decs.get(id) {
+            Some(None) => return Err(FailureCode::UnknownRefId),
+            Some(Some(data)) => gates(data),
             None => {
                 let known = flows.rules().find(|rule| rule.content.tc_id.as_ref() == Some(id));
                 known.ok_or(FailureCode::UnknownRefId)?.content.gates
@@ -327,7 +328,7 @@ fn gates(data: &TrafficControlData) -> Gates {
     }
 }
 
-/// The QoS of a rule. `None`: it contradicts itself, or has a 5QI whose characteristics gNBs do not know.
+/// The QoS of a rule. `None`: it contradicts itself, guarantees nothing although it is a GBR one, or has a 5QI whose characteristics gNBs do not know.
 fn qos(data: &QosData) -> Option<RuleQos> {
     let five_qi = data.five_qi?;
     let pair = |uplink: Option<BitRate>, downlink: Option<BitRate>| {
@@ -342,6 +343,7 @@ fn qos(data: &QosData) -> Option<RuleQos> {
     };
     let is_right = five_qi::is_gbr(five_qi) == guaranteed.is_some()
         && five_qi::is_standardised(five_qi)
+        && guaranteed.is_none_or(|it| it.uplink.max(it.downlink) > BitRate(0))
         && [guaranteed, maximum].iter().flatten().all(|it| it.uplink.max(it.downlink) <= MAX_RATE)
         && !guaranteed.zip(maximum).is_some_and(|(guaranteed, maximum)| exceeds(guaranteed, maximum));
     let arp = arp(data.arp.as_ref())?;

@@ -19,7 +19,7 @@ use super::restoration::{self, Absence, give_again};
 use super::{Established, State, branching, release, subscription_change, upf_failure};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
-use crate::smf::context::{CallId, Qos, SmContext, UserPlane};
+use crate::smf::context::{CallId, DEFAULT_QFI, Qos, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::flows::{Failure, Flows};
 use crate::smf::timers::SessionTimer;
@@ -32,11 +32,11 @@ use pith_ngap::transfer::{
 use pith_pfcp::Message;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::npcf_smpolicycontrol::{
-    FailureCause, FailureCode, PartialSuccessReport, RuleReport, RuleStatus, SessionRuleFailureCode,
-    SessionRuleReport, SmPolicyAssociationReleaseCause, SmPolicyDecision, SmPolicyNotification,
-    SmPolicyUpdateNotifyResult,
+    ErrorReport, FailureCause, FailureCode, PartialSuccessReport, RuleReport, RuleStatus,
+    SessionRuleFailureCode, SessionRuleReport, SmPolicyAssociationReleaseCause, SmPolicyDecision,
+    SmPolicyNotification, SmPolicyUpdateNotifyResult,
 };
-use pith_sbi::{Cause, Problem, Response};
+use pith_sbi::{Cause, Problem, ProblemMore, Response};
 use pith_types::five_qi;
 use std::sync::Arc;
 
@@ -89,14 +89,12 @@ pub(in crate::smf) fn on_policy_update(
     let mut qos = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
     let (flows, failures) = rules_after(&state, session, &decision, &qos);
     let report = failure_report(&decision, failures);
-    let has_session_rules = decision.sess_rules.values().flatten().count() > report.sess_rule_reports.len();
     if report.sess_rule_reports.is_empty() {
         authorise(&mut qos, &decision);
     }
     let has_failures = !(report.rule_reports.is_empty() && report.sess_rule_reports.is_empty());
-    if has_failures && !has_session_rules && flows == *session.flows.latest() {
-        let problem = Problem::new(Cause::UnprocessableRequest);
-        reply.refuse(problem.detail(describe_failures(&report)), env.out);
+    if has_failures && flows == *session.flows.latest() && have_all_failed(&decision, &report) {
+        reply.refuse(rule_errors(report), env.out);
         return state;
     }
     let response = if has_failures {
@@ -354,11 +352,14 @@ pub(in crate::smf) fn on_gnb_modified(
     fail_rules(session, env, failed, "the gNB has no resources for their flows");
 }
 
-/// The gNB has released flows, or no longer fulfils their rates (TS 38.413 8.2.4.2). Only the former changes rules.
-pub(in crate::smf) fn on_gnb_notification(session: &mut SmContext, env: &mut Env<'_>, info: &Bytes) {
-    let Ok(transfer) = NotifyTransfer::decode(info) else { return };
-    let failed = session.flows.refuse(|qfi| transfer.released.iter().any(|(released, _)| *released == qfi));
+/// The gNB has released flows, or no longer fulfils their rates (TS 38.413 8.2.4.2). Only the former changes rules. Returns whether the default flow
+/// is released.
+pub(in crate::smf) fn on_gnb_notification(session: &mut SmContext, env: &mut Env<'_>, info: &Bytes) -> bool {
+    let Ok(transfer) = NotifyTransfer::decode(info) else { return false };
+    let is_released = |qfi: u8| transfer.released.iter().any(|(released, _)| *released == qfi);
+    let failed = session.flows.refuse(is_released);
     fail_rules(session, env, failed, "the gNB has released their flows");
+    is_released(DEFAULT_QFI)
 }
 
 /// The gNB has not modified the session's resources, and the UE has not got the command: the rules that it creates are removed.
@@ -573,9 +574,9 @@ pub(in crate::smf) fn on_modification_reject(
     state
 }
 
-/// The rules of a decision that this SMF does not enforce.
+/// The rules of a decision that this SMF does not enforce. Errors of session rules have the cause for rules of both kinds.
 fn failure_report(decision: &SmPolicyDecision, failures: Vec<Failure>) -> PartialSuccessReport {
-    let mut report = PartialSuccessReport::new(FailureCause::RulePermanentError);
+    let mut report = PartialSuccessReport::new(FailureCause::PccRuleEvent);
     report.rule_reports = failures.into_iter().map(Failure::into_report).collect();
     let is_gbr = |five_qi: Option<u8>| five_qi.is_some_and(five_qi::is_gbr);
     let gbr: Vec<_> = decision
@@ -592,8 +593,28 @@ fn failure_report(decision: &SmPolicyDecision, failures: Vec<Failure>) -> Partia
         let mut rules = SessionRuleReport::new(gbr, RuleStatus::Inactive);
         rules.sess_rule_failure_code = Some(SessionRuleFailureCode::UnsuccQosVal);
         report.sess_rule_reports.push(rules);
+        report.failure_cause = FailureCause::RulePermanentError;
     }
     report
+}
+
+/// Whether the SMF enforces no rule of a decision: neither the PCC rules that it installs, changes or removes, nor its session rules.
+fn have_all_failed(decision: &SmPolicyDecision, report: &PartialSuccessReport) -> bool {
+    let pcc: Vec<_> = report.rule_reports.iter().flat_map(|report| &report.pcc_rule_ids).collect();
+    let session: Vec<_> = report.sess_rule_reports.iter().flat_map(|report| &report.rule_ids).collect();
+    let mut session_rules = decision.sess_rules.iter().filter(|(_, rule)| rule.is_some());
+    decision.pcc_rules.keys().all(|id| pcc.contains(&id))
+        && session_rules.all(|(id, _)| session.contains(&id))
+}
+
+/// The refusal of a decision of which no rule is enforced: 400, with a report on each rule (TS 29.512 4.2.3.2, table 5.7.3-2).
+fn rule_errors(report: PartialSuccessReport) -> Problem {
+    let has_session_rules = !report.sess_rule_reports.is_empty();
+    let cause = if has_session_rules { Cause::RulePermanentError } else { Cause::PccRuleEvent };
+    let problem = Problem::new(cause).detail(describe_failures(&report));
+    let mut errors = ErrorReport::default();
+    (errors.rule_reports, errors.sess_rule_reports) = (report.rule_reports, report.sess_rule_reports);
+    problem.with(ProblemMore::SmPolicyUpdateNotifyError(Box::new(errors)))
 }
 
 /// Why a decision is refused, for the PCF's log.

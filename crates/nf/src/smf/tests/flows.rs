@@ -1,7 +1,7 @@
 //! QoS flows that the PCF adds, changes and removes: UPF, gNB and UE get the same ones (TS 23.502 4.3.3.2; TS 29.512 4.2.3).
 
 use super::super::context::DEFAULT_QFI;
-use super::policy::{notify, rule};
+use super::policy::{notify, rule, rule_errors};
 use super::residency::restarted;
 use super::world::*;
 use super::{handover, panic, residency};
@@ -24,7 +24,7 @@ use pith_pfcp::ie::{Cause as N4Cause, Gate, PdrId, QerId, Qfi};
 use pith_pfcp::message::SessionModificationRequest;
 use pith_sbi::common::Arp;
 use pith_sbi::npcf_smpolicycontrol::{
-    FailureCode, FlowInformation, FlowStatus, PccRule, QosData, RuleStatus, SmPolicyDecision,
+    FailureCause, FailureCode, FlowInformation, FlowStatus, PccRule, QosData, RuleStatus, SmPolicyDecision,
     SmPolicyUpdateContextData, SmPolicyUpdateNotifyResult, TrafficControlData,
 };
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
@@ -375,7 +375,7 @@ fn rules_of_the_default_flows_qos_use_it_and_gates_close_at_the_upf() {
 #[test]
 fn each_wrong_rule_is_reported_with_its_reason() {
     type Change = fn(&mut PccRule, &mut QosData);
-    let cases: [(Change, FailureCode); 10] = [
+    let cases: [(Change, FailureCode); 13] = [
         (|rule, _| rule.flow_infos.clear(), FailureCode::MissFlowInfo),
         (|rule, _| rule.flow_infos[0].flow_description = Some("permit".into()), FailureCode::IncorFlowInfo),
         (|rule, _| rule.app_id = Some("app".into()), FailureCode::AppIdErr),
@@ -384,6 +384,12 @@ fn each_wrong_rule_is_reported_with_its_reason() {
         (|rule, _| rule.ref_qos_data.clear(), FailureCode::NoQosFlowBound),
         (|_, data| data.gbr_ul = Some(BitRate::mbps(1)), FailureCode::UnsuccQosVal),
         (|_, data| data.five_qi = Some(9), FailureCode::UnsuccQosVal),
+        (
+            |_, data| (data.gbr_ul, data.gbr_dl) = (Some(BitRate(0)), Some(BitRate(0))),
+            FailureCode::UnsuccQosVal,
+        ),
+        (|_, data| (data.gbr_ul, data.gbr_dl) = (Some(BitRate(0)), None), FailureCode::UnsuccQosVal),
+        (|rule, _| rule.ref_tc_data = vec!["gate".into()], FailureCode::UnknownRefId),
         (|_, data| data.five_qi = Some(200), FailureCode::UnsuccQosVal),
         (|rule, _| rule.flow_infos = vec![flow_of(1); 16], FailureCode::MaxNrPacketFiltersExceeded),
     ];
@@ -403,6 +409,70 @@ fn each_wrong_rule_is_reported_with_its_reason() {
         assert_eq!((&report.rule_status, report.failure_code.as_ref()), (&RuleStatus::Inactive, Some(&code)));
         assert!(qfis(&world).is_empty() && n4(&world).create_pdrs.is_empty(), "{code:?}");
     }
+}
+
+/// TS 23.501 5.7.2.5: a rate is guaranteed in one direction, at least.
+#[test]
+fn a_gbr_rule_may_guarantee_one_direction_only() {
+    let mut world = World::established();
+    notify(&mut world, |decision| {
+        voice(decision);
+        decision.qos_decs.get_mut("voice").unwrap().as_mut().unwrap().gbr_ul = Some(BitRate(0));
+    });
+    assert_eq!(qfis(&world), [2]);
+}
+
+/// The rule needs its QoS and traffic control data: the SMF keeps it as it is, and reports that to the PCF.
+#[test]
+fn a_rule_whose_qos_or_traffic_control_data_are_removed_is_reported() {
+    let mut world = World::established();
+    notify(&mut world, |decision| {
+        voice(decision);
+        let rule = decision.pcc_rules.get_mut("voice").unwrap().as_mut().unwrap();
+        rule.ref_tc_data = vec!["gate".into()];
+        decision.traff_cont_decs.insert("gate".into(), Some(TrafficControlData::new("gate")));
+    });
+    complete(&mut world);
+    let removals: [fn(&mut SmPolicyDecision); 2] = [
+        |decision| drop(decision.qos_decs.insert("voice".into(), None)),
+        |decision| drop(decision.traff_cont_decs.insert("gate".into(), None)),
+    ];
+    for remove in removals {
+        world.take_ladder();
+        notify(&mut world, remove);
+        assert_eq!(world.take_ladder(), "amf <- 400");
+        let errors = rule_errors(&world);
+        let report = &errors.rule_reports[0];
+        assert_eq!(
+            (&*report.pcc_rule_ids[0], &report.rule_status, &report.failure_code),
+            ("voice", &RuleStatus::Active, &Some(FailureCode::UnknownRefId))
+        );
+        assert_eq!(qfis(&world), [2]);
+        // So does another rule that refers to them.
+        notify(&mut world, |decision| {
+            pcc(decision, "more", 5006, 1, Some(64));
+            decision.qos_decs.clear();
+            let rule = decision.pcc_rules.get_mut("more").unwrap().as_mut().unwrap();
+            (rule.ref_qos_data, rule.ref_tc_data) = (vec!["voice".into()], vec!["gate".into()]);
+            remove(decision);
+        });
+        assert_eq!(rule_errors(&world).rule_reports.len(), 2);
+    }
+}
+
+/// A PCF may send all rules of a session each time: those in force are enforced, also if they do not change.
+#[test]
+fn a_wrong_rule_beside_an_unchanged_one_is_a_partial_success() {
+    let mut world = with_voice();
+    notify(&mut world, |decision| {
+        voice(decision);
+        pcc(decision, "wrong", 5006, 200, None);
+    });
+    let Some(Ok(Response::SmPolicyUpdateNotifyResult(result))) = world.answers.last() else { panic!() };
+    let SmPolicyUpdateNotifyResult::PartialSuccess(reports) = &**result else { panic!() };
+    assert_eq!(reports[0].failure_cause, FailureCause::PccRuleEvent);
+    assert_eq!(reports[0].rule_reports[0].pcc_rule_ids, ["wrong".into()]);
+    assert_eq!(qfis(&world), [2]);
 }
 
 #[test]
@@ -749,7 +819,7 @@ fn a_change_that_a_panic_interrupts_is_made_again() {
 fn a_session_with_a_second_upf_has_no_rules() {
     let mut world = super::branching::branched();
     notify(&mut world, voice);
-    assert_eq!(world.refusal(), &pith_sbi::Cause::UnprocessableRequest);
+    assert_eq!(world.refusal(), &pith_sbi::Cause::PccRuleEvent);
     let mut world = World::with(super::branching::plain(), &["upf", "edge"]);
     world.establish();
     world.gnb_answers();

@@ -12,9 +12,10 @@ use pith_nas::{GsmBody, GsmCause, GsmMessage};
 use pith_pfcp::Message;
 use pith_sbi::common::{AccessType, RatType};
 use pith_sbi::npcf_smpolicycontrol::{
-    AuthorizedDefaultQos, PccRule, SessionRule, SmPolicyAssociationReleaseCause, SmPolicyContextData,
-    SmPolicyDecision, SmPolicyNotification, SmPolicyTerminateNotify, SmPolicyTerminationNotification,
-    SmPolicyUpdateNotify, SmPolicyUpdateNotifyResult,
+    AuthorizedDefaultQos, ErrorReport, FailureCode, PccRule, RuleReport, RuleStatus, SessionRule,
+    SmPolicyAssociationReleaseCause, SmPolicyContextData, SmPolicyDecision, SmPolicyNotification,
+    SmPolicyTerminateNotify, SmPolicyTerminationNotification, SmPolicyUpdateNotify,
+    SmPolicyUpdateNotifyResult,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Cause, NfType, Operation, ProblemMore, Request, Response, Uri};
@@ -130,6 +131,17 @@ fn a_ue_that_does_not_know_the_session_ends_it() {
     world.is_quiet();
 }
 
+/// The report of the last refusal (TS 29.512 table 5.7.3-2).
+pub(super) fn rule_errors(world: &World) -> ErrorReport {
+    match world.answers.last() {
+        Some(Err(problem)) if problem.status == 400 => match &problem.more {
+            Some(ProblemMore::SmPolicyUpdateNotifyError(report)) => (**report).clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn rules_that_can_not_be_enforced_are_reported_to_the_pcf() {
     let mut world = World::established();
@@ -138,9 +150,19 @@ fn rules_that_can_not_be_enforced_are_reported_to_the_pcf() {
         decision.pcc_rules.insert("p".into(), Some(PccRule::new("p")));
     };
     notify(&mut world, pcc);
-    assert_eq!(world.refusal(), &Cause::UnprocessableRequest);
+    assert_eq!(world.refusal(), &Cause::PccRuleEvent);
+    let report = rule_errors(&world);
+    let expected = (RuleStatus::Inactive, Some(FailureCode::MissFlowInfo));
+    let of_rule = |report: &RuleReport| (report.rule_status.clone(), report.failure_code.clone());
+    assert_eq!(report.rule_reports.iter().map(of_rule).collect::<Vec<_>>(), [expected]);
+    assert_eq!(report.rule_reports[0].pcc_rule_ids, ["p".into()]);
     notify(&mut world, rule(50, 1));
-    assert_eq!(world.refusal(), &Cause::UnprocessableRequest, "5QI 1 is GBR");
+    assert_eq!(world.refusal(), &Cause::RulePermanentError, "5QI 1 is GBR");
+    let report = rule_errors(&world);
+    assert_eq!(
+        (report.rule_reports.len(), report.sess_rule_reports[0].rule_ids.clone()),
+        (0, vec!["r".into()])
+    );
     world.take_ladder();
     notify(&mut world, |decision| {
         rule(50, 9)(decision);

@@ -2,7 +2,7 @@
 
 use super::super::context::{DEFAULT_QFI, ReflectiveQos};
 use super::flows::{complete, gnb_modifies, pcc, remove};
-use super::policy::notify;
+use super::policy::{notify, rule_errors};
 use super::residency::{self, restarted};
 use super::world::*;
 use crate::kit::Timer;
@@ -86,20 +86,15 @@ fn flows_at_gnb(world: &World) -> Vec<(u8, bool)> {
 
 /// The codes of the rules that the last answer to the PCF reports.
 fn refused(world: &World) -> Vec<FailureCode> {
-    let reports = match world.answers.last().unwrap() {
+    let rules = match world.answers.last().unwrap() {
         Ok(Response::SmPolicyUpdateNotifyResult(result)) => match &**result {
-            SmPolicyUpdateNotifyResult::PartialSuccess(reports) => reports.clone(),
+            SmPolicyUpdateNotifyResult::PartialSuccess(reports) => reports[0].rule_reports.clone(),
             other => panic!("{other:?}"),
         },
-        Err(problem) => {
-            let text = problem.details.detail.as_deref().unwrap_or_default();
-            assert!(text.contains("UNSUCC_QOS_VAL"), "{text}");
-            return vec![FailureCode::UnsuccQosVal];
-        }
+        Err(_) => rule_errors(world).rule_reports,
         other => panic!("{other:?}"),
     };
-    let rules = reports.iter().flat_map(|report| &report.rule_reports);
-    rules.filter_map(|report| report.failure_code.clone()).collect()
+    rules.iter().filter_map(|report| report.failure_code.clone()).collect()
 }
 
 #[test]
