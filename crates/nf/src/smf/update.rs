@@ -338,8 +338,11 @@ fn on_n2_information(
         N2SmInfoType::PduResModInd => return flow_mobility::on_indication(state, session, env, reply, info),
         N2SmInfoType::PduResModRsp => return on_modified(state, session, env, reply, info),
         N2SmInfoType::PduResNty => {
-            modification::on_gnb_notification(session, env, info);
+            let has_lost_default_flow = modification::on_gnb_notification(session, env, info);
             acknowledge(reply, env.out);
+            if has_lost_default_flow {
+                return refused_setup::on_default_flow_released(state, session, env);
+            }
         }
         N2SmInfoType::SecondaryRatUsage => match SecondaryRatUsageTransfer::decode(info) {
             Ok(transfer) => {

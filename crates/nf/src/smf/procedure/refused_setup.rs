@@ -1,11 +1,14 @@
-//! A gNB does not set up the resources of a session, or sets them up without the QoS flow of the default QoS rule,
-//! which each session has for its lifetime (TS 23.501 5.7.1.1; TS 38.413 8.2.1.2, 9.3.4.2, 9.3.4.16).
+//! A gNB does not set up the resources of a session, sets them up without the QoS flow of the default QoS rule, or releases that flow (TS 38.413
+//! 8.2.1.2, 8.2.4.2, 9.3.4.2, 9.3.4.16). Each session has the flow for its lifetime (TS 23.501 5.7.1.1).
 //!
 //! | state | no resources | no default flow |
 //! |---|---|---|
 //! | AwaitingResourceSetup | the session ends; the UE has not got the accept | commands to gNB and UE (#26) |
 //! | Established, no tunnel | the UPF drops the buffered packets | the same; command to the gNB |
 //! | Established, a tunnel of earlier resources | the UPF buffers | the same; command to the gNB |
+//!
+//! A gNB that releases the default flow alone keeps the session with its other flows. As without the flow in a setup, its resources are of no use: the
+//! SMF has it release them, and the session continues without a user plane (TS 23.502 4.3.7).
 //!
 //! What a gNB refuses because of a handover is requested again ([`refused_transfer`]).
 
@@ -40,14 +43,14 @@ pub(in crate::smf) fn on_unusable(
             acknowledge(reply, env.out);
             release::end_without_resources(user_plane.into(), session, env)
         }
-        State::Established(Established { mut user_plane }) => {
+        State::Established(established) if established.user_plane.gnb.is_some() => {
+            log(session, env);
+            acknowledge(reply, env.out);
+            release_resources(established, session, env)
+        }
+        State::Established(Established { user_plane }) => {
             log(session, env);
             session.forget_handover();
-            if user_plane.gnb.take().is_some() {
-                // The command to the gNB follows when the UPF buffers.
-                acknowledge(reply, env.out);
-                return AwaitingBuffering::begin(user_plane, session, env);
-            }
             let mut data = SmContextUpdatedData::default();
             data.n2_sm_info = Some(n2::release_command().into());
             data.n2_sm_info_type = Some(N2SmInfoType::PduResRelCmd);
@@ -60,6 +63,30 @@ pub(in crate::smf) fn on_unusable(
             state
         }
     }
+}
+
+/// The gNB has released the default flow, and perhaps others.
+pub(in crate::smf) fn on_default_flow_released(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+) -> State {
+    match state {
+        State::Established(established) if established.user_plane.gnb.is_some() => {
+            session.log(env, Level::Warn, || "the gNB has released the default QoS flow".to_owned());
+            release_resources(established, session, env)
+        }
+        // It has no resources, is to set them up, or is to release them.
+        state => state,
+    }
+}
+
+/// The UPF buffers, and then the gNB gets the command.
+fn release_resources(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let Established { mut user_plane } = established;
+    session.forget_handover();
+    user_plane.gnb = None;
+    AwaitingBuffering::begin(user_plane, session, env)
 }
 
 fn log(session: &SmContext, env: &mut Env<'_>) {

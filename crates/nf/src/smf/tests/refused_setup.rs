@@ -8,14 +8,15 @@ use crate::kit::Timer;
 use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_nas::{GsmBody, GsmCause};
 use pith_ngap::transfer::{
-    FlowTunnel, HandoverCommandTransfer, SetupResponseTransfer, SetupUnsuccessfulTransfer, Tunnel,
+    FlowTunnel, HandoverCommandTransfer, NotifyTransfer, SetupResponseTransfer, SetupUnsuccessfulTransfer,
+    Tunnel,
 };
 use pith_ngap::{Cause as NgapCause, CauseRadioNetwork};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, PfcpSmReqFlags, ReportType};
-use pith_sbi::Response;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData, UpCnxState};
+use pith_sbi::{Operation, Response};
 use pith_types::Teid;
 
 /// The gNB sets up flows, and names no others.
@@ -107,6 +108,43 @@ fn a_setup_without_the_default_flow_ends_the_tunnel_of_earlier_resources() {
     world.update(|data| data.n2_sm_info_type = Some(N2SmInfoType::PduResRelRsp));
     assert_eq!(world.user_plane().unwrap().gnb, None);
     assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+}
+
+/// TS 38.413 8.2.4.2: the gNB keeps the session with its other flows, if there are some.
+#[test]
+fn resources_without_their_default_flow_are_released_and_the_session_stays() {
+    for others in [&[][..], &[2]] {
+        let mut world = with_voice();
+        world.script.insert(Operation::UpdateSmPolicy, None);
+        let cause = NgapCause::RadioNetwork(CauseRadioNetwork::radio_resources_not_available);
+        let released = others.iter().chain(&[1]).map(|qfi| (*qfi, cause)).collect();
+        let transfer = NotifyTransfer { flows: vec![], released };
+        gnb_sends(&mut world, N2SmInfoType::PduResNty, transfer.encode());
+        let ladder = world.take_ladder();
+        let expected = "amf <- 204\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
+        assert!(ladder.ends_with(expected), "{ladder}");
+        assert_eq!(ladder.contains("pcf <- UpdateSmPolicy"), !others.is_empty(), "rules of other flows fail");
+        assert_eq!(command(&world), Some(NgapIeType::PduResRelCmd));
+        assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
+        world.update(|data| data.n2_sm_info_type = Some(N2SmInfoType::PduResRelRsp));
+        assert_eq!(world.user_plane().unwrap().gnb, None);
+        // Packets are reported, and the gNB sets the session up again.
+        world.report(ReportType::DLDR);
+        assert_eq!(command(&world), Some(NgapIeType::PduResSetupReq));
+        sets_up(&mut world, &[1, 2]);
+        assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
+    }
+}
+
+#[test]
+fn a_released_default_flow_of_an_inactive_session_changes_nothing() {
+    let mut world = World::established();
+    world.deactivate();
+    world.take_ladder();
+    let cause = NgapCause::RadioNetwork(CauseRadioNetwork::radio_resources_not_available);
+    let transfer = NotifyTransfer { flows: vec![], released: vec![(1, cause)] };
+    gnb_sends(&mut world, N2SmInfoType::PduResNty, transfer.encode());
+    assert_eq!(world.take_ladder(), "amf <- 204");
 }
 
 #[test]
