@@ -10,6 +10,7 @@ pub(super) mod document;
 use super::config::Network;
 use super::env::Env;
 use super::flows::SessionFlows;
+use super::procedure::establishment::Accept;
 use super::procedure::modification::AwaitingModificationComplete;
 use super::procedure::subscription_change::SubscriptionChange;
 use super::procedure::{self, State};
@@ -95,6 +96,8 @@ pub(super) struct SmContext {
     pub deletion: Option<CallId>,
     /// Inputs received while the session could not process them.
     pub pending: Pending,
+    /// PDU SESSION ESTABLISHMENT ACCEPT of a session whose UPF restarted before the gNB had set it up, until the session is restored.
+    pub accept: Option<Accept>,
     /// The target gNB's endpoint of the N3 tunnel, while an N2 handover is prepared (TS 29.502 5.2.2.3.4).
     pub handover_target: Option<Tunnel>,
     /// Endpoints of secondary gNBs for some flows after that handover.
@@ -129,6 +132,8 @@ pub(super) struct GnbRequests {
     pub modifications: u8,
     /// Setups that were refused because of a handover, one after the other.
     pub refused_setups: u8,
+    /// A UPF has reported downlink data that it buffers: the UE is paged for a setup.
+    pub has_downlink_data: bool,
 }
 
 impl GnbRequests {
@@ -435,7 +440,23 @@ impl CallId {
     }
 }
 
-pack_struct!(GnbRequests { modifications, refused_setups });
+/// This bit of the refused setups, of which there are few, says that the UPF has downlink data.
+const DOWNLINK_DATA: u8 = 0x80;
+
+impl Pack for GnbRequests {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { modifications, refused_setups, has_downlink_data } = self;
+        modifications.pack(writer);
+        (refused_setups | if *has_downlink_data { DOWNLINK_DATA } else { 0 }).pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (modifications, refused): (u8, u8) = Pack::unpack(reader)?;
+        let has_downlink_data = refused & DOWNLINK_DATA != 0;
+        Ok(Self { modifications, refused_setups: refused & !DOWNLINK_DATA, has_downlink_data })
+    }
+}
+
 pack_struct!(Pending { updates, release, lost_tunnel, qos, downlink_data });
 pack_struct!(UserPlane { anchor, front, gnb, gnb_uplink });
 
@@ -521,6 +542,7 @@ impl SmContext {
             leaving: Vec::new(),
             deletion: None,
             pending: Pending::default(),
+            accept: None,
             handover_target: None,
             handover_additional: Vec::new(),
             tunnels: Tunnels::default(),
@@ -546,6 +568,9 @@ impl SmContext {
         self.reflective = self.reflective.restarted();
         self.leaving.extend(self.draining.take());
         self.deletion = None;
+        // A UE whose accept was refused does not have the session. Whether another one has got it is unknown: its gNB answers if it has.
+        let accept = self.state.accept().or(self.accept);
+        self.accept = accept.filter(|accept| !accept.may_be_delivered());
         let amf_continues = self.amf.owner != Owner::Process;
         // The UE may not have got the command. A change of flows is made again in any case.
         let has_new_rates = (modifies || matches!(self.state, procedure::State::AwaitingRates(_)))
@@ -728,6 +753,11 @@ impl SmContext {
         let tag = self.next_tag();
         env.out.n4(N4Effect::Request { tag, upf, seid, message });
         CallId(tag.step)
+    }
+
+    /// The id of a call whose reply does not come.
+    pub(super) fn unanswered_call(&mut self) -> CallId {
+        CallId(self.next_tag().step)
     }
 
     fn next_tag(&mut self) -> Tag {

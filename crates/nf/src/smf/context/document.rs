@@ -19,7 +19,7 @@
 //!  addressing static addresses and framed routes of the subscription; absent if there are none
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  gnb        what the accept for the UE answers until it is set up, whether it is an always-on session, requests that the gNB has not answered
-//!             or has refused; absent if there is nothing of these
+//!             or has refused, and whether the UPF has reported downlink data; absent if there is nothing of these
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -30,6 +30,7 @@ use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, 
 use crate::kit::{Addressing, Context, Handles, Key, Nf, UpfHandle};
 use crate::smf::flows::SessionFlows;
 use crate::smf::procedure::State;
+use crate::smf::procedure::establishment::Accept;
 use crate::smf::procedure::subscription_change::SubscriptionChange;
 use pith_ngap::transfer::SecondaryRatUsage;
 use pith_types::ContextId;
@@ -112,7 +113,7 @@ pub(in crate::smf) fn pack(
         }
         ADDRESSING => !session.addressing.is_default(),
         GNB => {
-            let has_accept = session.state.accept().is_some() || session.always_on.is_some();
+            let has_accept = accept(session).is_some() || session.always_on.is_some();
             has_accept || session.gnb != GnbRequests::default()
         }
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
@@ -122,6 +123,11 @@ pub(in crate::smf) fn pack(
         writer.section(section, |writer| write(session, section, writer));
     }
     writer.finish()
+}
+
+/// The accept for the UE: that of the state, or of a session that is to be restored.
+fn accept(session: &SmContext) -> Option<Accept> {
+    session.state.accept().or(session.accept)
 }
 
 /// Writes a section's body: each field belongs to one section.
@@ -155,6 +161,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         leaving,
         deletion,
         pending,
+        accept: _,
         handover_target,
         handover_additional,
         tunnels,
@@ -212,7 +219,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         REJECTED => answered_pti.pack(writer),
         GNB => {
-            state.accept().pack(writer);
+            accept(session).pack(writer);
             always_on.pack(writer);
             gnb.pack(writer);
         }
@@ -262,7 +269,7 @@ pub(in crate::smf) fn unpack(
     if sections.has(&GNB) {
         let accept;
         (accept, always_on, gnb) = sections.unpack(&GNB)?;
-        state.set_accept(accept);
+        session.accept = state.set_accept(accept);
     }
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;

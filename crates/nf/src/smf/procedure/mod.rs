@@ -222,6 +222,7 @@ const RESUME: [fn(Established, &mut SmContext, &mut Env<'_>) -> State; 7] = [
 
 /// Processes the pending inputs of a session that is established, one at a time.
 pub(super) fn resume_pending(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let state = establishment::resume(state, session, env);
     let mut state = update::resume(state, session, env);
     for step in RESUME {
         state = match state {

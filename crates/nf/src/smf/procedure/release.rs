@@ -148,7 +148,7 @@ fn command_with(
 impl AwaitingReleaseComplete {
     /// Enters the state; ends the session's other procedures.
     fn begin(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
-        session.modification = None;
+        (session.modification, session.accept) = (None, None);
         session.stop(env, SessionTimer::Guard);
         session.stop(env, SessionTimer::T3591);
         session.start(env, SessionTimer::T3592, env.config.t3592);
@@ -344,7 +344,7 @@ pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env
     for timer in SessionTimer::ALL {
         session.stop(env, timer);
     }
-    (session.modification, session.subscription_change) = (None, None);
+    (session.modification, session.subscription_change, session.accept) = (None, None, None);
     let address = std::mem::take(&mut session.address);
     held.delete_at_upfs(session, env);
     // The policy association, the registration in the UDM and sessions at UPFs, which are to be deleted.

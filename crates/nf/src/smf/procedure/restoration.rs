@@ -14,8 +14,11 @@
 //! that may lag, an AMF of the same process may not know of the tunnel: the user plane is inactive. A session whose document says that it was being established or released has no user
 //! plane to restore: it ends, and the AMF is notified.
 //!
+//! A session whose UE may not have got the accept continues with that ([`super::establishment`]).
+//!
 //! A change that a UPF has not answered ([`Absence`]) is in force when the session is restored: the UPF gets it with all other rules.
 
+use super::establishment::Accept;
 use super::release::{self, Held};
 use super::{State, branching, confirmation, upf_failure};
 use crate::kit::document::pack_struct;
@@ -147,8 +150,9 @@ impl AwaitingRestoration {
     }
 
     /// Whether the gNB has resources of the session. If the UPF did not accept the former F-TEID, they are to be set up again.
-    const fn has_tunnel(&self, session: &SmContext) -> bool {
-        self.user_plane.gnb.is_some() || session.pending.downlink_data
+    fn has_tunnel(&self, session: &SmContext) -> bool {
+        let is_being_set_up = session.accept.is_some_and(Accept::may_be_delivered);
+        self.user_plane.gnb.is_some() || session.pending.downlink_data || is_being_set_up
     }
 
     /// A front UPF that was being removed is left out. If the gNB still sends to it, its resources are set up again.
@@ -410,7 +414,10 @@ pub(in crate::smf) fn after_restart(
     upf: UpfHandle,
 ) -> State {
     let user_plane = match state {
-        State::AwaitingResourceSetup(state) => Some(state.user_plane),
+        State::AwaitingResourceSetup(state) => {
+            session.accept = state.accept;
+            Some(state.user_plane)
+        }
         State::AwaitingResourceRelease(state) => Some(state.user_plane),
         // The gNB may not have got the new endpoint.
         State::AwaitingUplinkSwitch(state) => Some(UserPlane { gnb_uplink: None, ..state.user_plane }),

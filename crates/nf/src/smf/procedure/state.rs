@@ -187,11 +187,13 @@ impl State {
         }
     }
 
-    /// Sets it, as a document has it.
-    pub(in crate::smf) fn set_accept(&mut self, accept: Option<Accept>) {
+    /// Sets it, as a document has it. Returns that of a session which is to be restored.
+    pub(in crate::smf) fn set_accept(&mut self, accept: Option<Accept>) -> Option<Accept> {
         if let Self::AwaitingResourceSetup(state) = self {
             state.accept = accept;
+            return None;
         }
+        accept
     }
 
     /// The user plane, once the anchor has the session and until the session is released.

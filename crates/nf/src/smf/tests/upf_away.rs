@@ -7,14 +7,16 @@ use super::flow_mobility::indicate;
 use super::flows::{remove, voice, with_voice};
 use super::policy::{notify, rule};
 use super::world::*;
-use super::{handover, upfs};
+use super::{handover, handover_triggered, upfs};
 use crate::kit::N4Error;
 use crate::testing::ambr;
 use pith_nas::gsm::PduSessionReleaseComplete;
-use pith_nas::{GsmBody, GsmCause};
+use pith_nas::{GsmBody, GsmCause, GsmMessage};
+use pith_ngap::CauseRadioNetwork;
 use pith_pfcp::Change as Set;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause};
 use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::{Cause as SbiCause, Operation};
 
 /// The UPF's handle after its restart.
 const AGAIN: UpfHandle = UpfHandle(9);
@@ -446,4 +448,114 @@ fn a_restoration_that_is_not_sent_is_repeated() {
     world.silent.clear();
     world.expire(Timer::SbiGuard);
     assert_eq!((state(&world), world.bench.nf.audit().n4_sessions), ("Established", 1));
+}
+
+/// A session that waits for the gNB. `is_refused`: the gNB hands the UE over, so that the UE has not got the accept.
+fn awaiting_setup(is_refused: bool) -> World {
+    let mut world = World::new();
+    world.establish();
+    if is_refused {
+        handover_triggered::refuses_setup(&mut world, CauseRadioNetwork::xn_handover_triggered);
+    }
+    assert_eq!(state(&world), "AwaitingResourceSetup");
+    world.n4_input(N4Input::UpfRestarted { upf: UPF });
+    assert_eq!(state(&world), "AwaitingRestoration");
+    world.take_ladder();
+    world
+}
+
+fn returns(world: &mut World) {
+    world.associate(AGAIN, "upf");
+    assert_eq!(state(world), "AwaitingResourceSetup");
+    assert_eq!(world.bench.timers.len(), 1, "the guard timer");
+}
+
+fn accepts(world: &World) -> usize {
+    let is_accept = |it: &&GsmMessage| matches!(it.body, GsmBody::PduSessionEstablishmentAccept(_));
+    world.n1.iter().filter(is_accept).count()
+}
+
+fn is_set_up(world: &World) {
+    assert_eq!(state(world), "Established");
+    assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
+    assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+}
+
+#[test]
+fn the_ue_gets_an_accept_that_was_refused_when_the_upf_has_restarted() {
+    let mut world = awaiting_setup(true);
+    let first = world.n1.last().unwrap().clone();
+    returns(&mut world);
+    assert_eq!(world.take_ladder(), "upf <- SessionEstablishmentRequest");
+    world.expire(Timer::SbiGuard);
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+    assert_eq!((accepts(&world), world.n1.last().unwrap()), (2, &first));
+    assert!(world.transfers.last().unwrap().n2_info_container.is_some());
+    world.gnb_answers();
+    is_set_up(&world);
+}
+
+/// The gNB or the AMF refuses while the session waits for its UPF.
+#[test]
+fn the_ue_gets_an_accept_that_is_refused_during_the_restart_of_the_upf() {
+    let mut world = awaiting_setup(false);
+    handover_triggered::refuses_setup(&mut world, CauseRadioNetwork::xn_handover_triggered);
+    returns(&mut world);
+    world.expire(Timer::SbiGuard);
+    assert_eq!(accepts(&world), 2);
+    world.gnb_answers();
+    is_set_up(&world);
+
+    let mut world = World::new();
+    world.script.insert(Operation::N1N2MessageTransfer, None);
+    world.establish();
+    let (tag, _) = world.open.pop().unwrap();
+    world.n4_input(N4Input::UpfRestarted { upf: UPF });
+    let refusal = problem(SbiCause::TemporaryRejectHandoverOngoing).unwrap();
+    let seen = world.bench.reply(tag, refusal);
+    world.follow(seen);
+    returns(&mut world);
+    world.expire(Timer::SbiGuard);
+    assert_eq!(accepts(&world), 2);
+    world.gnb_answers();
+    is_set_up(&world);
+}
+
+/// A second accept would end the session: the UE answers it with 5GSM STATUS #47.
+#[test]
+fn an_accept_that_the_ue_may_have_is_not_repeated_after_a_restart_of_the_upf() {
+    for answers_before in [true, false] {
+        let mut world = awaiting_setup(false);
+        if answers_before {
+            world.gnb_answers();
+            world.associate(AGAIN, "upf");
+        } else {
+            returns(&mut world);
+            world.gnb_answers();
+        }
+        is_set_up(&world);
+        assert_eq!(accepts(&world), 1);
+    }
+    let mut world = awaiting_setup(false);
+    returns(&mut world);
+    world.expire(Timer::SbiGuard);
+    assert!(world.take_ladder().contains("amf <- SmContextStatusNotify"), "the gNB does not answer");
+    world.is_quiet();
+}
+
+#[test]
+fn a_session_without_accept_ends_with_its_upf_or_the_connection() {
+    let mut world = awaiting_setup(true);
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    assert!(world.take_ladder().contains("amf <- SmContextStatusNotify"));
+    world.is_quiet();
+    // The gNB may have resources.
+    let mut world = awaiting_setup(false);
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    expect_reactivation(&world, "setup");
+    // The UE's connection is released.
+    let mut world = awaiting_setup(true);
+    world.deactivate();
+    world.associate(AGAIN, "upf");
+    world.is_quiet();
 }

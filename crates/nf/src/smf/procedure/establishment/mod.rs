@@ -38,6 +38,7 @@ pub(super) use front::{AwaitingFrontEstablishment, AwaitingN9Modification};
 pub(super) use policy::{AwaitingPolicyDecision, authorise};
 pub(in crate::smf) use request::identity_of;
 pub(in crate::smf) use setup::{Accept, AwaitingResourceSetup};
+pub(super) use setup::{note_refused, resume};
 pub(super) use subscription::{AwaitingSubscriptionData, subscribed_data};
 
 /// The parts of the UE's request that the accept or reject needs.

@@ -2,13 +2,15 @@
 //!
 //! A gNB that hands the UE over refuses, and the UE does not get the accept: the SMF sends both again (TS 23.502 4.9.1.2.1, 4.9.1.3.1). An AMF in a
 //! handover holds them, or refuses them for some time (TS 29.518 5.2.2.3.1).
+//!
+//! If a UPF restarts meanwhile, the establishment continues when the session is restored ([`resume`]).
 
 use super::UeRequest;
 use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_struct};
 use crate::kit::{Level, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
-use crate::smf::procedure::{State, refused_transfer, release};
+use crate::smf::procedure::{Established, State, refused_transfer, release};
 use crate::smf::timers::SessionTimer;
 use crate::smf::update::acknowledge;
 use crate::smf::{consumer, n1, n2};
@@ -52,6 +54,31 @@ impl Pack for AwaitingResourceSetup {
     fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
         let (user_plane, call) = Pack::unpack(reader)?;
         Ok(Self { user_plane, call, accept: None })
+    }
+}
+
+impl Accept {
+    /// Whether the gNB may have got the messages, and set the session up.
+    pub(in crate::smf) const fn may_be_delivered(self) -> bool {
+        !self.is_refused
+    }
+}
+
+/// A session that was restored continues with its establishment. The messages are sent again if they were refused; else UE and gNB have got them, and
+/// UEs refuse a second accept (TS 24.501 7.3.1).
+pub(in crate::smf) fn resume(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let State::Established(Established { user_plane }) = state else { return state };
+    let Some(accept) = session.accept.take() else { return State::established(user_plane) };
+    let wait = if accept.is_refused { refused_transfer::REPETITION } else { env.config.guard };
+    session.start(env, SessionTimer::Guard, wait);
+    let call = session.unanswered_call();
+    State::AwaitingResourceSetup(AwaitingResourceSetup { user_plane, call, accept: Some(accept) })
+}
+
+/// The AMF has refused the messages for some time while the session is being restored.
+pub(in crate::smf) fn note_refused(session: &mut SmContext) {
+    if let Some(accept) = &mut session.accept {
+        accept.is_refused = true;
     }
 }
 
