@@ -103,7 +103,9 @@ fn transfer(
         }
         return Ok(initiated());
     }
-    if message.is_for_resources() && (skip_paging || message.n1.is_none()) && !ue.awaits_gnb(env) {
+    let is_for_gnb = message.is_for_resources() && (skip_paging || message.n1.is_none());
+    let is_setup_of_connected = message.is_setup() && skip_paging && message.n1.is_none();
+    if (is_for_gnb || is_setup_of_connected) && !ue.awaits_gnb(env) {
         return Err(TransferError::Idle);
     }
     if skip_paging && message.n2.is_none() {

@@ -227,6 +227,20 @@ fn messages_for_resources_of_an_idle_phone_are_refused() {
     }
 }
 
+/// A setup without downlink data, such as one that the gNB refused because of a handover.
+#[test]
+fn a_setup_with_skip_indication_does_not_page() {
+    let (mut world, _) = idle();
+    let mut request = transfer(5, None, Some((NgapIe::PduResSetupReq, b"tunnel")));
+    request.body.skip_ind = Some(true);
+    assert!(world.request(request.clone()).unwrap_err().is(&Cause::UeInCmIdleState));
+    assert!(world.downlinks.is_empty(), "the phone is not paged");
+    assert_eq!(world.amf.audit().undelivered, 0);
+    request.body.skip_ind = None;
+    world.request(request).unwrap();
+    assert!(!world.downlinks.is_empty(), "downlink data");
+}
+
 #[test]
 fn a_command_that_comes_with_a_modification_of_resources_reaches_the_phone_alone() {
     let (mut world, mut phone) = idle();

@@ -9,15 +9,16 @@
 //!         Guard expires                                                 sent again
 //! ```
 //!
-//! A setup that the gNB refuses is requested again as for downlink data, up to [`MOST_SETUPS`] times with growing intervals; that of an establishment
-//! with the accept for the UE ([`super::establishment::AwaitingResourceSetup`]).
+//! A setup that the gNB refuses is requested again, up to [`MOST_SETUPS`] times with growing intervals; that of an establishment
+//! with the accept for the UE ([`super::establishment::AwaitingResourceSetup`]). A UE that is idle meanwhile is paged for it only if the UPF has reported
+//! downlink data.
 //!
 //! The guard timer runs in states that do not use it otherwise. A repeated command counts as a retransmission; downlink data are reported until
 //! the AMF accepts or refuses them for good, and so is the answer to a revocation, also if the AMF does not answer. A message that ends a session
 //! is not sent again: neither Pith's AMF nor a gNB refuses it for a handover.
 
 use super::state::Phase;
-use super::{State, user_plane};
+use super::{State, establishment, user_plane};
 use crate::kit::{Duration, Level};
 use crate::smf::consumer;
 use crate::smf::context::{CallId, SmContext};
@@ -76,7 +77,12 @@ pub(super) fn on_refusal(
         }
         session.reflective.is_interrupted = true;
     } else if !is_temporary {
+        if call.requests_paging() && problem.is(&Cause::UeInCmIdleState) {
+            session.gnb.refused_setups = 0;
+        }
         return;
+    } else if session.accept.is_some() {
+        return establishment::note_refused(session);
     } else if call.requests_paging() {
         session.pending.downlink_data = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_none());
     } else if session.modification.is_none() {

@@ -64,6 +64,7 @@ fn on_downlink_data(state: State, session: &mut SmContext, env: &mut Env<'_>) ->
         }
         state => {
             session.pending.downlink_data = state.is_changing();
+            session.gnb.has_downlink_data |= state.is_changing();
             state
         }
     }

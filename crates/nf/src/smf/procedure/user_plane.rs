@@ -58,6 +58,7 @@ impl Established {
 
     /// The UPF buffers packets for an idle UE: the SMF requests the AMF to page it (TS 23.502 4.2.3.3 step 3a).
     pub(in crate::smf) fn on_downlink_data(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        session.gnb.has_downlink_data = true;
         self.user_plane.note_uplink_sent_to_gnb();
         let setup = n2::setup_request(session, &self.user_plane);
         let transfer = consumer::transfer(session, None, Some((NgapIeType::PduResSetupReq, setup)));
@@ -70,10 +71,22 @@ impl Established {
         self.into()
     }
 
+    /// The gNB that serves the UE now is to set the session up. A UE that is idle meanwhile has no reason to be paged: it requests the user plane when it
+    /// has packets.
+    fn set_up_if_connected(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        self.user_plane.note_uplink_sent_to_gnb();
+        let setup = n2::setup_request(session, &self.user_plane);
+        let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResSetupReq, setup);
+        let transfer = consumer::with_failure_notification(session, env, transfer);
+        consumer::request_paging(session, env, transfer);
+        self.into()
+    }
+
     /// The UE did not answer the paging (TS 23.502 4.2.3.3), or the gNB did not set the session up, so the buffered
     /// packets are outdated. The UPF drops them. It reports the next packet, for which the UE is paged again.
-    pub(in crate::smf) fn on_paging_failure(self, session: &SmContext, env: &mut Env<'_>) -> State {
+    pub(in crate::smf) fn on_paging_failure(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         if self.user_plane.gnb.is_none() {
+            session.gnb.has_downlink_data = false;
             session.log(env, Level::Debug, || {
                 "the user plane was not activated: the buffered packets are dropped".to_owned()
             });
@@ -85,13 +98,16 @@ impl Established {
 }
 
 /// Requests paging if a UPF reported downlink data while the session was changing, or the AMF has refused it for some time, and the UE is still
-/// idle.
+/// idle. A setup that a gNB has refused because of a handover is requested again.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     if refused_transfer::is_waiting(session) {
         return established.into();
     }
     let is_reported = std::mem::take(&mut session.pending.downlink_data);
     if is_reported && established.user_plane.gnb.is_none() {
+        if session.gnb.refused_setups > 0 && !session.gnb.has_downlink_data {
+            return established.set_up_if_connected(session, env);
+        }
         return established.on_downlink_data(session, env);
     }
     established.into()

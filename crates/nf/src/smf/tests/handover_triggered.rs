@@ -16,7 +16,7 @@ use pith_sbi::{Cause, Operation};
 const XN: CauseRadioNetwork = CauseRadioNetwork::xn_handover_triggered;
 const N2: CauseRadioNetwork = CauseRadioNetwork::ng_intra_system_handover_triggered;
 
-fn refuses_setup(world: &mut World, cause: CauseRadioNetwork) {
+pub(super) fn refuses_setup(world: &mut World, cause: CauseRadioNetwork) {
     let cause = NgapCause::RadioNetwork(cause);
     let transfer = SetupUnsuccessfulTransfer { cause }.encode();
     gnb_sends(world, N2SmInfoType::PduResSetupFail, transfer);
@@ -117,6 +117,38 @@ fn the_user_plane_of_an_idle_session_is_set_up_after_the_handover_with_the_buffe
     world.take_ladder();
     world.report(ReportType::DLDR);
     assert_eq!(world.take_ladder(), "upf <- SessionReportResponse\namf <- N1N2MessageTransfer");
+}
+
+/// The UE has packets, and the UPF has none.
+#[test]
+fn a_ue_that_is_idle_after_the_handover_is_paged_for_downlink_data_only() {
+    for has_data in [false, true] {
+        for reported_before in [false, true] {
+            let mut world = World::established();
+            world.deactivate();
+            if has_data && reported_before {
+                world.report(ReportType::DLDR);
+            }
+            world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+            refuses_setup(&mut world, N2);
+            if has_data && !reported_before {
+                world.report(ReportType::DLDR);
+            }
+            world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::UeInCmIdleState));
+            world.take_ladder();
+            world.expire(Timer::SbiGuard);
+            assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+            let skip = world.transfers.last().unwrap().skip_ind;
+            assert_eq!(skip, if has_data { None } else { Some(true) });
+            assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+            world.script.clear();
+            // Later packets page the UE.
+            world.report(ReportType::DLDR);
+            assert_eq!(world.transfers.last().unwrap().skip_ind, None);
+            world.gnb_answers();
+            assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
+        }
+    }
 }
 
 #[test]
