@@ -5,8 +5,9 @@ use crate::corpus::Seed;
 use crate::mutate::Mutator;
 use crate::random::Random;
 use crate::target::{CheckFailed, Target};
+use pith_runtime::clock::thread_cpu_time;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// An input that breaks its target.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub struct Report {
     pub inputs: u64,
     /// Inputs that broke the target, at most one for each kind of failure.
     pub crashes: Vec<Crash>,
-    /// Time of the slowest input.
+    /// Processor time of the slowest input.
     pub slowest: Duration,
     /// Largest allocation of an input, in octets.
     pub max_memory: u64,
@@ -32,9 +33,9 @@ pub struct Report {
 
 /// Runs one input, and checks the limits of the target.
 pub fn run_one(target: &Target, input: &[u8]) -> Result<(Duration, u64), String> {
-    let (begun, before) = (Instant::now(), allocated());
+    let (begun, before) = (thread_cpu_time(), allocated());
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    let (took, memory) = (begun.elapsed(), allocated() - before);
+    let (took, memory) = (thread_cpu_time() - begun, allocated() - before);
     match outcome {
         Ok(Ok(())) => {}
         Ok(Err(CheckFailed(what))) => return Err(what),
@@ -53,11 +54,11 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<(Duration, u64), String>
     Ok((took, memory))
 }
 
-/// Measures again: the first measurement may have been disturbed by other load.
+/// Measures again: other load on the machine disturbs processor time, too, if less than wall time.
 fn time(target: &Target, input: &[u8]) -> Duration {
-    let begun = Instant::now();
+    let begun = thread_cpu_time();
     let _ = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    begun.elapsed()
+    thread_cpu_time() - begun
 }
 
 /// A run of a target over inputs generated from its seeds.

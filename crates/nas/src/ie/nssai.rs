@@ -123,21 +123,41 @@ impl RejectedNssai {
         }
         out
     }
+
+    /// Reads the value of an Extended rejected NSSAI IE (TS 24.501 9.11.3.75). Back-off timers are skipped.
+    ///
+    /// # Errors
+    ///
+    /// The value is no sequence of whole partial lists of a type that the table defines.
+    pub fn of_extended(value: &[u8]) -> Result<Self, Malformed> {
+        let lists = Cursor(value).all(|cursor| {
+            let header = cursor.u8()?;
+            match header >> 4 & 0x7 {
+                0 => {}
+                1 => drop(cursor.u8()?),
+                _ => return Err(Malformed("partial extended rejected NSSAI list of an undefined type")),
+            }
+            (0..=header & 0xf).map(|_| rejection(cursor)).collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(Self(lists.concat()))
+    }
+}
+
+/// A rejected S-NSSAI with its cause (TS 24.501 figure 9.11.3.46.2).
+fn rejection(cursor: &mut Cursor<'_>) -> Result<(Snssai, SnssaiRejection), Malformed> {
+    let header = cursor.u8()?;
+    let with_sd = match header >> 4 {
+        1 => false,
+        4 => true,
+        _ => return Err(Malformed("rejected S-NSSAI has 1 or 4 octets")),
+    };
+    let snssai = snssai(cursor, with_sd)?;
+    Ok((snssai, SnssaiRejection::from_code(header & 0xf)))
 }
 
 impl Ie for RejectedNssai {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
-        let rejected = Cursor(value).all(|cursor| {
-            let header = cursor.u8()?;
-            let with_sd = match header >> 4 {
-                1 => false,
-                4 => true,
-                _ => return Err(Malformed("rejected S-NSSAI has 1 or 4 octets")),
-            };
-            let snssai = snssai(cursor, with_sd)?;
-            Ok((snssai, SnssaiRejection::from_code(header & 0xf)))
-        })?;
-        Ok(Self(rejected))
+        Ok(Self(Cursor(value).all(rejection)?))
     }
     fn encode(&self, out: &mut Vec<u8>) {
         for (snssai, rejection) in &self.0 {
@@ -176,6 +196,27 @@ mod tests {
         }
         assert!(MappedSnssai::decode(&[1, 2, 3]).is_err());
         assert!(MappedSnssai::decode(&[]).is_err());
+    }
+
+    /// TS 24.501 9.11.3.75: a list with a back-off timer, and one without.
+    #[test]
+    fn an_extended_rejected_nssai_is_read() {
+        let read = |text: &str| RejectedNssai::of_extended(&hex::decode(text).unwrap());
+        let rejected = vec![
+            (Snssai::of_sst(1), SnssaiRejection::MaximumNumberOfUesReached),
+            ("2-0d0e0f".parse().unwrap(), SnssaiRejection::NotAvailableInPlmn),
+            (Snssai::of_sst(3), SnssaiRejection::NotAvailableInRegistrationArea),
+        ];
+        assert_eq!(
+            read("102a1301 0140020d0e0f1103".replace(' ', "").as_str()),
+            Ok(RejectedNssai(rejected.clone()))
+        );
+        let without_timer = RejectedNssai(rejected).extended();
+        assert_eq!(hex::encode(&without_timer), "02130140020d0e0f1103");
+        assert_eq!(RejectedNssai::of_extended(&without_timer).unwrap().extended(), without_timer);
+        for text in ["00", "011001", "201001", "002001"] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 
     #[test]

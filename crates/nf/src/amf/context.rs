@@ -92,6 +92,8 @@ pub(crate) struct UeContext {
     pub registered_in_udm: bool,
     /// Allowed and rejected slices.
     pub slices: Slices,
+    /// Whether the UE takes the Extended rejected NSSAI IE instead of the Rejected NSSAI IE (TS 24.501 4.6.2.1, ER-NSSAI).
+    pub takes_extended_rejection: bool,
     /// The AM policy association.
     pub policy: Option<AmPolicy>,
     /// That of the AMF from which the context came, until this AMF has read its policy.
@@ -329,6 +331,7 @@ impl UeContext {
             sdm_subscription: None,
             registered_in_udm: false,
             slices: Slices::default(),
+            takes_extended_rejection: false,
             policy: None,
             transferred_policy: None,
             sessions: Vec::new(),

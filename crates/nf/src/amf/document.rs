@@ -19,6 +19,7 @@
 //!  trace         the subscribed trace, and what gNBs have got of it; absent if there is none
 //!  re-allocation what a registration needs that is passed on to another AMF, or came from one; absent if there is nothing
 //!  voice         whether the radio capabilities suffice for IMS voice; absent if that is not known
+//!  ER-NSSAI      the UE takes Extended rejected NSSAI; absent if it does not
 //!  reachability  DRX and MICO mode, and the priority of paging; absent if there is nothing
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
@@ -68,6 +69,7 @@ const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 
 const VOICE: Section = Section { id: 18, name: "IMS voice", version: 1 };
 const REACHABILITY: Section = Section { id: 19, name: "reachability", version: 1 };
 const FORMER: Section = Section { id: 20, name: "requests about former sessions", version: 1 };
+const ER_NSSAI: Section = Section { id: 21, name: "ER-NSSAI", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -91,13 +93,24 @@ pub(super) const SECTIONS: &[Section] = &[
     TRACE,
     REALLOCATION,
     VOICE,
+    ER_NSSAI,
     REACHABILITY,
     TIMERS,
 ];
 
 /// Sections that are absent if they are empty.
-const OPTIONAL: &[Section] =
-    &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE, REALLOCATION, VOICE, REACHABILITY];
+const OPTIONAL: &[Section] = &[
+    MOBILITY,
+    OFFERED,
+    RESTRICTIONS,
+    RETURNED,
+    EMERGENCY,
+    TRACE,
+    REALLOCATION,
+    VOICE,
+    ER_NSSAI,
+    REACHABILITY,
+];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[
@@ -115,6 +128,7 @@ const LOCAL_SECTIONS: &[Section] = &[
     TRACE,
     REALLOCATION,
     VOICE,
+    ER_NSSAI,
     REACHABILITY,
     TIMERS,
 ];
@@ -281,6 +295,7 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         TRACE => ue.trace.is_some(),
         REALLOCATION => ue.reallocation.is_some(),
         VOICE => ue.voice != VoiceMatch::Unknown,
+        ER_NSSAI => ue.takes_extended_rejection,
         REACHABILITY => ue.reachability != Reachability::default(),
         RETURNED => !ue.returned.is_empty(),
         EMERGENCY => ue.emergency != Emergency::default() || ue.arrival.is_some(),
@@ -348,6 +363,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         sdm_subscription,
         registered_in_udm,
         slices,
+        takes_extended_rejection,
         policy,
         transferred_policy,
         sessions,
@@ -431,6 +447,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
             }
         }
         VOICE => voice.pack(writer),
+        ER_NSSAI => takes_extended_rejection.pack(writer),
         REACHABILITY => reachability.pack(writer),
         RETURNED => returned.pack(writer),
         EMERGENCY => {
@@ -587,6 +604,7 @@ fn read(
             }
         }
         VOICE => ue.voice = Pack::unpack(reader)?,
+        ER_NSSAI => ue.takes_extended_rejection = Pack::unpack(reader)?,
         REACHABILITY => ue.reachability = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {

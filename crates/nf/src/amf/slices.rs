@@ -1,5 +1,6 @@
 //! Which slices a UE may use here (TS 23.501 5.15.5.2.1).
 
+use super::context::UeContext;
 use super::subscription::Subscription;
 use crate::kit::document::pack_struct;
 use pith_nas::ie::{Nssai, RejectedNssai, SnssaiRejection};
@@ -78,6 +79,17 @@ pub(crate) fn cut(mut slices: Slices) -> Slices {
     slices.allowed.truncate(MOST);
     slices.rejected.truncate(MOST);
     slices
+}
+
+impl UeContext {
+    /// The IEs Rejected NSSAI and Extended rejected NSSAI: the UE gets the one that it takes (TS 24.501 4.6.2.1).
+    pub fn rejection_ies(&self, rejected: Option<RejectedNssai>) -> (Option<RejectedNssai>, Option<Vec<u8>>) {
+        if self.takes_extended_rejection {
+            (None, rejected.map(|rejected| rejected.extended()))
+        } else {
+            (rejected, None)
+        }
+    }
 }
 
 impl Slices {

@@ -24,7 +24,7 @@ use pith_nas::GmmMessage;
 use pith_nas::gmm::ConfigurationUpdateCommand;
 use pith_nas::ie::{
     ConfigurationUpdateIndication, LadnInformation, MobileIdentity, NetworkName, NetworkSlicingIndication,
-    RegistrationKind, TaiList,
+    RegistrationKind, RejectedNssai, TaiList,
 };
 use pith_ngap::{Cause, CauseNas};
 use pith_types::Snssai;
@@ -120,7 +120,7 @@ fn add_changes(ue: &mut UeContext, env: &Env<'_>, command: &mut ConfigurationUpd
     let slices = subscription_change::new_slices(ue, env.config).filter(|slices| !slices.allowed.is_empty());
     if let Some(slices) = slices {
         command.allowed_nssai = Some(slices.allowed_nssai());
-        command.rejected_nssai = slices.rejected_nssai();
+        (command.rejected_nssai, command.extended_rejected_nssai) = ue.rejection_ies(slices.rejected_nssai());
     }
 }
 
@@ -195,8 +195,9 @@ impl AwaitingConfigurationUpdateComplete {
             registration::drop_old_guti(ue, env);
         }
         if let Some(allowed) = &command.allowed_nssai {
-            let rejected = command.rejected_nssai.map(|rejected| rejected.0).unwrap_or_default();
-            ue.slices = Slices { allowed: allowed.iter().collect(), rejected };
+            let extended = command.extended_rejected_nssai.as_deref().map(RejectedNssai::of_extended);
+            let rejected = extended.and_then(Result::ok).or(command.rejected_nssai).unwrap_or_default();
+            ue.slices = Slices { allowed: allowed.iter().collect(), rejected: rejected.0 };
         }
         let had_unsent = ue.has_unsent_restrictions();
         let has_emergency = ue.emergency_session().is_some();

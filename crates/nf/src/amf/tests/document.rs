@@ -124,6 +124,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-rerouted", only(&super::reallocation::rerouted())),
         ("amf-voice", only(&super::voice_match::untold())),
         ("amf-mico", only(&super::reachability::in_mico_mode())),
+        ("amf-er-nssai", only(&super::slices::with_extended_rejection().0)),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

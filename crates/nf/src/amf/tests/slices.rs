@@ -3,7 +3,9 @@
 use super::world::{GNB, OTHER_GNB, Phone, World, config, establishment, problem, subscription, tai};
 use crate::amf::AmfConfig;
 use crate::kit::{Input, N2Input, Target};
-use pith_nas::gmm::{RegistrationAccept, RegistrationRequest};
+use pith_nas::gmm::{
+    ConfigurationUpdateComplete, RegistrationAccept, RegistrationComplete, RegistrationRequest,
+};
 use pith_nas::ie::{Nssai, RegistrationKind, SnssaiRejection};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_sbi::common::AccessType;
@@ -15,9 +17,13 @@ use std::sync::Arc;
 
 fn subscribed(ssts: &[u8]) -> World {
     let mut world = World::new();
+    subscribe(&mut world, ssts);
+    world
+}
+
+fn subscribe(world: &mut World, ssts: &[u8]) {
     let data = Response::SubscriptionDataSets(Box::new(subscription(ssts)));
     world.script.insert(Operation::GetDataSets, Some(Ok(data)));
-    world
 }
 
 /// Registers with a request for those slices, up to the answer.
@@ -53,17 +59,49 @@ fn a_slice_that_is_not_subscribed_is_rejected_and_the_other_allowed() {
     assert_eq!(rejected, [(Snssai::of_sst(3), SnssaiRejection::NotAvailableInPlmn)]);
 }
 
-/// TS 24.501 5.5.1.2.4, 9.11.3.75: a list without timer, of one element; its cause is 'not available in the PLMN'.
-#[test]
-fn a_ue_with_er_nssai_gets_the_extended_rejected_nssai() {
-    let (mut world, mut phone) = (subscribed(&[1]), Phone::default());
+/// A UE with ER-NSSAI requests slices 1, 2 and 3, up to the answer. The network has 1 and 2.
+fn extended(ssts: &[u8]) -> (World, Phone) {
+    let mut config = config();
+    config.plmns[0].slices = [1, 2].map(Snssai::of_sst).to_vec();
+    let (mut world, mut phone) = (World::with(config), Phone::default());
+    subscribe(&mut world, ssts);
     let mut request = phone.registration_request(RegistrationKind::Initial);
-    request.requested_nssai = Some([1, 3].map(Snssai::of_sst).into_iter().collect());
+    request.requested_nssai = Some([1, 2, 3].map(Snssai::of_sst).into_iter().collect());
     request.gmm_capability = Some(pith_nas::ie::GmmCapability(vec![0, 0, 0x10]));
     registers_with(&mut world, &mut phone, request);
+    (world, phone)
+}
+
+/// A registered UE with ER-NSSAI; slice 3 is rejected.
+pub(super) fn with_extended_rejection() -> (World, Phone) {
+    let (mut world, mut phone) = extended(&[1, 2]);
     let accept = phone.accepted(&mut world);
     assert_eq!(accept.rejected_nssai, None);
+    // TS 24.501 9.11.3.75: a list without timer, of one element; its cause is 'not available in the PLMN'.
     assert_eq!(accept.extended_rejected_nssai, Some(vec![0, 0x10, 3]));
+    phone.context_setup_response(&mut world, &[]);
+    phone.send(&mut world, RegistrationComplete::new());
+    world.downlinks.clear();
+    (world, phone)
+}
+
+/// TS 24.501 4.6.2.1, 5.4.4.2, 5.5.1.2.4, 5.5.1.2.5.
+#[test]
+fn a_ue_with_er_nssai_gets_the_extended_rejected_nssai() {
+    let (mut world, mut phone) = with_extended_rejection();
+    subscribe(&mut world, &[1]);
+    super::subscription_change::notified(&mut world);
+    let GmmMessage::ConfigurationUpdateCommand(command) = phone.receive(&mut world) else { panic!() };
+    assert_eq!((command.rejected_nssai, command.extended_rejected_nssai), (None, Some(vec![0, 0x10, 2])));
+    phone.send(&mut world, ConfigurationUpdateComplete::new());
+    let (_, ue) = world.amf.ues.iter().next().unwrap();
+    assert_eq!(ue.slices.rejected, [(Snssai::of_sst(2), SnssaiRejection::NotAvailableInPlmn)]);
+
+    let (mut world, mut phone) = extended(&[7]);
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::NoNetworkSlicesAvailable);
+    let rejected = vec![2, 0x10, 1, 0x10, 2, 0x10, 3];
+    assert_eq!((reject.rejected_nssai, reject.extended_rejected_nssai), (None, Some(rejected)));
 }
 
 /// TS 24.501 5.4.7: this AMF has no NSSAAF.
@@ -244,8 +282,7 @@ fn a_tracking_area_with_a_slice_that_is_rejected_for_the_area_is_not_in_it() {
         config.tais = vec![tai(), there, elsewhere];
         config.plmns[0].slices = both.to_vec();
         let (mut world, mut phone) = (World::with(config), Phone::default());
-        let data = Response::SubscriptionDataSets(Box::new(subscription(&[1, 2])));
-        world.script.insert(Operation::GetDataSets, Some(Ok(data)));
+        subscribe(&mut world, &[1, 2]);
         world.script.insert(Operation::NsSelectionGet, problem(Cause::TargetNfNotReachable));
         let here = both[..1 + usize::from(is_served)].to_vec();
         for (gnb, tai, slices) in [(GNB, tai(), here), (OTHER_GNB, there, both.to_vec())] {

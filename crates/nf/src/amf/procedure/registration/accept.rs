@@ -127,12 +127,8 @@ fn message(
     accept.service_area_list = ue.service_area_list();
     if !is_emergency {
         accept.allowed_nssai = Some(ue.slices.allowed_nssai());
-        let rejected = ue.slices.rejected_nssai();
-        if attempt.takes_extended_rejection() {
-            accept.extended_rejected_nssai = rejected.map(|rejected| rejected.extended());
-        } else {
-            accept.rejected_nssai = rejected;
-        }
+        (accept.rejected_nssai, accept.extended_rejected_nssai) =
+            ue.rejection_ies(ue.slices.rejected_nssai());
     }
     accept.ladn_information = ladn::information(ue, config, attempt.request.ladn_indication.as_ref());
     accept.network_feature_support = Some(network_features(ue, config));

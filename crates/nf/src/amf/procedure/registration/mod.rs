@@ -43,7 +43,7 @@ pub(crate) use take_over::{on_identified, take_over};
 use super::activation::{self, Purpose};
 use super::{RegistrationStep, context_transfer, reallocation};
 use crate::amf::context::{Env, UeContext};
-use pith_nas::ie::PduSessionSet;
+use pith_nas::ie::{GmmCapability, PduSessionSet};
 
 /// The UE is authenticated and its messages are protected: continues with UDM, slices and policy
 /// (TS 23.502 4.2.2.2.2 step 14 on).
@@ -58,6 +58,7 @@ pub(crate) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: A
     context_transfer::confirm(ue, env, &mut attempt);
     reallocation::confirm(ue, env, attempt.begins_registration());
     ue.note_registration_request(&attempt.request);
+    note_capability(ue, &attempt);
     if attempt.begins_registration() {
         activation::reconcile(ue, env, PduSessionSet::NONE);
         if !attempt.is_emergency() {
@@ -71,6 +72,14 @@ pub(crate) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: A
         network::select_slices(ue, env, attempt)
     } else {
         network::register_in_udm(ue, env, attempt)
+    }
+}
+
+/// A registration update need not have the 5GMM capability (TS 24.501 5.5.1.3.2).
+fn note_capability(ue: &mut UeContext, attempt: &Attempt) {
+    let capability = attempt.request.gmm_capability.as_ref();
+    if attempt.begins_registration() || capability.is_some() {
+        ue.takes_extended_rejection = capability.is_some_and(GmmCapability::extended_rejected_nssai);
     }
 }
 

@@ -33,7 +33,8 @@ fn answer(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> N
     match error.answer() {
         RegistrationAnswer::Reject(cause) => {
             let mut reject = RegistrationReject::new(cause);
-            reject.rejected_nssai = error.rejected_nssai();
+            (reject.rejected_nssai, reject.extended_rejected_nssai) =
+                ue.rejection_ies(error.rejected_nssai());
             reject.t3502 = Some(GprsTimer2::at_least(env.config.timers.t3502));
             if cause == GmmCause::Congestion {
                 reject.t3346 = Some(GprsTimer2::at_least(env.config.congestion_backoff));

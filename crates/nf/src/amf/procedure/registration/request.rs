@@ -11,7 +11,7 @@ use crate::amf::procedure::{
 use crate::amf::security::{choose_algorithms, is_acceptable, ng_ksi_after};
 use crate::kit::document::{pack_enum, pack_struct};
 use pith_nas::gmm::RegistrationRequest;
-use pith_nas::ie::{GmmCapability, MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
+use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
 use pith_nas::{GmmMessage, NasCount};
 use pith_types::{FiveGGuti, Supi};
 
@@ -81,11 +81,6 @@ impl Attempt {
     /// The same attempt for a UE whose authentication may fail. The AMF that transferred the UE's context keeps it then.
     pub fn to_be_admitted(&self) -> Self {
         Self { request: self.request.clone(), transferred_from: None, ..*self }
-    }
-
-    /// Whether the UE takes the Extended rejected NSSAI IE instead of the Rejected NSSAI IE (TS 24.501 5.5.1.2.4).
-    pub fn takes_extended_rejection(&self) -> bool {
-        self.request.gmm_capability.as_ref().is_some_and(GmmCapability::extended_rejected_nssai)
     }
 
     /// Whether the UE registered with its SUCI.
