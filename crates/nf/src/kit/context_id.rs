@@ -13,17 +13,22 @@ pub const UNPLACED: Key = Key::from_u64(u64::MAX);
 /// Allocates [`ContextId`]s, and finds the context of each in the NF's table.
 ///
 /// The number of an id is random: a reference to a context that a former run of the process had names no context of this
-/// run, and a SEID that is derived from it cannot be guessed. Ids come from all blocks of the shard in turn, a run of them from each, so that
-/// these are about equally full.
+/// run, and a SEID that is derived from it cannot be guessed. New contexts fill a block up to the next multiple of a run, then the emptiest
+/// block of the shard, so that these are about equally full. Contexts count while they exist: those that end soon use up no run.
 #[derive(Debug)]
 pub struct ContextIds {
     /// In ascending order.
     blocks: Vec<BlockId>,
+    /// The index in `blocks` at which the search for the emptiest block begins: among equals their turn decides.
     next: usize,
-    /// Ids of a run.
+    /// Contexts of a run.
     run: u32,
-    /// Ids of the run in progress that are left.
-    left: u32,
+    /// The block of the run in progress, and the number of contexts that ends it.
+    current: Option<(BlockId, u32)>,
+    /// Number of contexts of each block.
+    live: Vec<u32>,
+    /// No usable block is emptier.
+    least: Fill,
     /// Blocks with contexts of a former run that are not restored yet: any of their ids may be in use.
     unrestored: BTreeSet<BlockId>,
     /// The ids are random and of this shard, so a fast hash is safe.
@@ -31,33 +36,53 @@ pub struct ContextIds {
     rng: Rng,
 }
 
+/// How full a block is: its runs, and whether the last one is complete. Of blocks with equally many runs, the one with an incomplete run is
+/// filled up first, because its UEs lack companions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Fill {
+    runs: u32,
+    is_complete: bool,
+}
+
 impl ContextIds {
     /// No contexts, for the shard of that identity.
     pub fn new(identity: &Identity, rng: Rng) -> Self {
-        let (blocks, unrestored) = (identity.blocks().collect(), BTreeSet::new());
-        // The first block, which can't pass to another shard, comes last.
-        Self { blocks, next: 1, run: 1, left: 1, unrestored, keys: HashMap::default(), rng }
+        Self {
+            blocks: identity.blocks().collect(),
+            // The first block, which can't pass to another shard, comes last.
+            next: 1,
+            run: 1,
+            current: None,
+            live: vec![0; BlockId::COUNT.into()],
+            least: Fill::default(),
+            unrestored: BTreeSet::new(),
+            keys: HashMap::default(),
+            rng,
+        }
     }
 
-    /// Allocates `run` ids of one block before it takes the next block.
+    /// Fills a block up to the next multiple of `run` contexts before it takes another block.
     #[must_use]
     pub fn in_runs_of(self, run: u32) -> Self {
-        Self { run: run.max(1), left: run.max(1), ..self }
+        Self { run: run.max(1), ..self }
     }
 
     /// The shard has these blocks from now on.
     pub fn change_blocks(&mut self, identity: &Identity) {
         self.blocks = identity.blocks().collect();
+        self.least = Fill::default();
     }
 
     /// The contexts of these blocks are still to be restored, those of other blocks are restored.
     pub fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
         self.unrestored.clone_from(blocks);
+        self.least = Fill::default();
     }
 
     /// All contexts of a block are restored.
     pub fn note_restored(&mut self, block: BlockId) {
         self.unrestored.remove(&block);
+        self.least = Fill::default();
     }
 
     /// Whether contexts of a block are still to be restored.
@@ -92,8 +117,7 @@ impl ContextIds {
 
     /// As [`ContextIds::allocate`], in that block if the shard has it and its contexts are restored.
     pub fn allocate_in(&mut self, block: BlockId, key: Key) -> ContextId {
-        let is_usable = self.blocks.binary_search(&block).is_ok() && !self.is_unrestored(block);
-        let block = if is_usable { block } else { self.next_block() };
+        let block = if self.is_usable(block) { block } else { self.next_block() };
         loop {
             let id = ContextId { block, number: self.rng.next_u32() };
             if self.claim(id, key) {
@@ -107,6 +131,7 @@ impl ContextIds {
         match self.keys.entry(id) {
             std::collections::hash_map::Entry::Vacant(place) => {
                 place.insert(key);
+                self.count(id.block, |live| live.saturating_add(1));
                 true
             }
             std::collections::hash_map::Entry::Occupied(place) => *place.get() == key,
@@ -129,7 +154,9 @@ impl ContextIds {
 
     /// Frees the id of a context that is over.
     pub fn free(&mut self, id: ContextId) {
-        self.keys.remove(&id);
+        if self.keys.remove(&id).is_some() {
+            self.count(id.block, |live| live.saturating_sub(1));
+        }
         shrink(&mut self.keys);
     }
 
@@ -143,22 +170,58 @@ impl ContextIds {
         self.keys.is_empty()
     }
 
+    /// Whether new contexts may be in that block.
+    fn is_usable(&self, block: BlockId) -> bool {
+        self.blocks.binary_search(&block).is_ok() && !self.is_unrestored(block)
+    }
+
     fn next_block(&mut self) -> BlockId {
-        let mut block = None;
-        for _ in 0..=self.unrestored.len() {
-            block = self.blocks.get(self.next % self.blocks.len().max(1)).copied();
-            let is_usable = block.is_none_or(|block| !self.is_unrestored(block));
-            self.left = self.left.saturating_sub(1);
-            if !is_usable || self.left == 0 {
-                self.next = self.next.wrapping_add(1);
-                self.left = self.run;
+        let current =
+            self.current.filter(|(block, end)| self.is_usable(*block) && self.live_in(*block) < *end);
+        let (block, end) = current.unwrap_or_else(|| self.begin_run());
+        self.current = (self.live_in(block) + 1 < end).then_some((block, end));
+        block
+    }
+
+    /// The emptiest block, and the number of contexts that ends its run.
+    fn begin_run(&mut self) -> (BlockId, u32) {
+        let blocks = self.blocks.len();
+        let mut emptiest: Option<(Fill, usize)> = None;
+        for at in (0..blocks).map(|offset| (self.next + offset) % blocks) {
+            if self.is_unrestored(self.blocks[at]) {
+                continue;
             }
-            if is_usable {
+            let fill = self.fill(self.blocks[at]);
+            if emptiest.is_none_or(|(least, _)| fill < least) {
+                emptiest = Some((fill, at));
+            }
+            if fill <= self.least {
                 break;
             }
         }
+        if let Some((fill, _)) = emptiest {
+            self.least = fill;
+        }
+        let at = emptiest.map_or(self.next % blocks.max(1), |(_, at)| at);
+        self.next = at + 1;
         // A shard without blocks gets no new UEs; its contexts would have a block that another shard owns.
-        block.or(BlockId::new(0)).expect("0 is the number of a block")
+        let block = self.blocks.get(at).copied().or(BlockId::new(0)).expect("0 is the number of a block");
+        (block, (self.live_in(block) / self.run + 1).saturating_mul(self.run))
+    }
+
+    fn live_in(&self, block: BlockId) -> u32 {
+        self.live[usize::from(block.number())]
+    }
+
+    fn fill(&self, block: BlockId) -> Fill {
+        let live = self.live_in(block);
+        Fill { runs: live / self.run, is_complete: live.is_multiple_of(self.run) }
+    }
+
+    fn count(&mut self, block: BlockId, change: impl FnOnce(u32) -> u32) {
+        let live = &mut self.live[usize::from(block.number())];
+        *live = change(*live);
+        self.least = self.least.min(self.fill(block));
     }
 }
 
@@ -197,6 +260,85 @@ mod tests {
         // The block of a run passes to another shard.
         ids.begin_restoring(&[blocks[191]].into());
         assert_ne!(ids.allocate(Key::from_u64(192)).block, blocks[191]);
+    }
+
+    /// Contexts that end without a registration take no companions from the UEs of a block (TS 33.501 6.12.3).
+    #[test]
+    fn half_open_contexts_use_up_no_run() {
+        let mut ids = ids(1).in_runs_of(64);
+        let half_open = Key::from_u64(1000);
+        let ues = |ids: &mut ContextIds, number| -> BTreeSet<BlockId> {
+            (0..number).map(|ue| ids.allocate(Key::from_u64(ue)).block).collect()
+        };
+        let mut blocks = BTreeSet::new();
+        for ue in 0..64 {
+            for _ in 0..63 {
+                let id = ids.allocate(half_open);
+                ids.free(id);
+            }
+            blocks.insert(ids.allocate(Key::from_u64(ue)).block);
+        }
+        assert_eq!(blocks.len(), 1, "one after the other");
+        let first = ues(&mut ids, 1);
+        let flood: Vec<_> = (0..1000).map(|_| ids.allocate(half_open)).collect();
+        let amid_flood = ues(&mut ids, 1);
+        assert_ne!(first, amid_flood);
+        flood.into_iter().for_each(|id| ids.free(id));
+        let (rest_of_one, rest_of_other) = (ues(&mut ids, 63), ues(&mut ids, 63));
+        assert_eq!((rest_of_one.len(), rest_of_other.len()), (1, 1), "the blocks of both UEs fill up");
+        assert_eq!(&rest_of_one | &rest_of_other, &first | &amid_flood);
+    }
+
+    #[test]
+    fn the_emptiest_block_is_next() {
+        for run in [1, 64] {
+            let mut ids = ids(1).in_runs_of(run);
+            let blocks: Vec<_> = testing::identity_of_shard(1, 4).blocks().collect();
+            let next = |ids: &mut ContextIds| {
+                let run: BTreeSet<_> = (0..run).map(|_| ids.allocate(Key::from_u64(1)).block).collect();
+                assert_eq!(run.len(), 1, "{run:?}");
+                run.into_iter().next().unwrap()
+            };
+            // A document's context counts as well: its block has a run more than the others, when the others have one.
+            for number in 0..run {
+                assert!(ids.claim(ContextId { block: blocks[2], number }, Key::from_u64(0)));
+            }
+            assert!(
+                ids.claim(ContextId { block: blocks[2], number: 0 }, Key::from_u64(0)),
+                "is counted once"
+            );
+            let order: Vec<_> = (1..blocks.len()).map(|_| next(&mut ids)).collect();
+            let expected = [&blocks[1..2], &blocks[3..], &blocks[..1]].concat();
+            assert_eq!(order, expected);
+            assert_eq!(next(&mut ids), blocks[1], "all have one");
+            // A block whose contexts have ended is emptier again.
+            let ended: Vec<_> = ids.of_block(blocks[7]).map(|(id, _)| id).collect();
+            for id in &ended {
+                ids.free(*id);
+                ids.free(*id);
+            }
+            assert_eq!((ended.len() as u32, next(&mut ids)), (run, blocks[7]));
+            assert_eq!(next(&mut ids), blocks[8]);
+        }
+    }
+
+    #[test]
+    fn blocks_of_other_shards_and_unrestored_blocks_get_no_runs() {
+        let mut ids = ids(1).in_runs_of(64);
+        let (one, other) = (testing::identity_of_shard(1, 4), testing::identity_of_shard(2, 4));
+        let is_of = |identity: &Identity, block| identity.blocks().any(|own| own == block);
+        let block = ids.allocate(Key::from_u64(0)).block;
+        ids.change_blocks(&other);
+        let elsewhere = ids.allocate(Key::from_u64(1)).block;
+        assert!(is_of(&other, elsewhere) && !is_of(&one, elsewhere));
+        // The context is still counted when the block returns: 63 more fill it up.
+        ids.change_blocks(&one);
+        assert!((0..63).all(|number| ids.allocate(Key::from_u64(number)).block == block));
+        assert_ne!(ids.allocate(Key::from_u64(64)).block, block);
+        ids.begin_restoring(&one.blocks().collect());
+        assert!(is_of(&one, ids.allocate(Key::from_u64(65)).block), "in one of its own, if none is usable");
+        ids.note_restored(block);
+        assert!((0..100).all(|number| ids.allocate(Key::from_u64(number)).block == block));
     }
 
     #[test]
