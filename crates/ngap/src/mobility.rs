@@ -127,7 +127,7 @@ impl EarlyRanStatus {
     }
 }
 
-/// SON Configuration Transfer (TS 38.413 9.3.3.6), transparent to the AMF but for its target.
+/// SON Configuration Transfer (TS 38.413 9.3.3.6), transparent to the AMF but for its target and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SonTransfer(pub(crate) wire::SONConfigurationTransfer<'static>);
 
@@ -149,5 +149,10 @@ impl SonTransfer {
     /// The node for which it is; `None` if that is of an unknown kind.
     pub fn target(&self) -> Option<GlobalRanNodeId> {
         GlobalRanNodeId::read(self.0.target_ran_node_id_son.global_ran_node_id.clone()).ok()
+    }
+
+    /// The node from which it is; `None` if that is of an unknown kind.
+    pub fn source(&self) -> Option<GlobalRanNodeId> {
+        GlobalRanNodeId::read(self.0.source_ran_node_id.global_ran_node_id.clone()).ok()
     }
 }

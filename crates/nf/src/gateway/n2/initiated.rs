@@ -14,8 +14,8 @@ use super::N2Gateway;
 use crate::kit::{Duration, GnbHandle, Instant, Level, N2Input, Tnla};
 use pith_ngap::{
     AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, AmfConfigurationUpdateFailure, AmfTnlaToAdd,
-    AmfTnlaToRemove, AmfTnlaToUpdate, Cause, CauseMisc, CpTransportLayer, NgReset, OverloadStart,
-    OverloadStop, ResetScope, TimeToWait, TnlAssociationUsage,
+    AmfTnlaToRemove, AmfTnlaToUpdate, Cause, CauseMisc, CauseProtocol, CpTransportLayer, NgReset,
+    OverloadStart, OverloadStop, ResetScope, TimeToWait, TnlAssociationUsage,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -392,14 +392,29 @@ impl N2Gateway {
     }
 
     /// UPLINK RAN CONFIGURATION TRANSFER: relays the container to the node that it names (TS 38.413 8.8.1.2, 8.8.2.2). A gNB learns
-    /// another one's Xn addresses so. A container for a node that is not connected is dropped: the procedure has no answer.
+    /// another one's Xn addresses so. A container for a node that is not connected is dropped: the procedure has no answer. So is one that names
+    /// another gNB than its sender as source, which would get the target's answer, or whose addresses the target would take: a logical error
+    /// (TS 38.413 10.4).
     pub(super) fn relay_configuration(
         &mut self,
         tnla: Tnla,
         message: pith_ngap::UplinkRanConfigurationTransfer,
     ) {
+        let source = message.son.as_ref().map(|son| son.source().map(|source| source.to_string()));
+        let is_of_sender = |named: &Option<String>| {
+            let sender = self.gnb_of(tnla).and_then(|gnb| self.interfaces.get(&gnb));
+            sender.is_some_and(|sender| named.as_deref() == Some(sender.info.global_id.as_str()))
+        };
+        if let Some(named) = source.filter(|named| !is_of_sender(named)) {
+            let (name, named) = (self.name(tnla), named.unwrap_or_else(|| "an unknown kind of node".into()));
+            self.warn(tnla, || {
+                format!("gNB {name}: RAN configuration in the name of {named} is not relayed")
+            });
+            return self.indicate(tnla, Cause::Protocol(CauseProtocol::semantic_error), None);
+        }
         let target = message.son.as_ref().and_then(pith_ngap::SonTransfer::target);
         let handle = target.and_then(|target| self.by_global_id.get(&target.to_string()).copied());
+        let handle = handle.filter(|handle| self.is_in_service(*handle));
         let Some(handle) = handle else {
             let (name, target) = (self.name(tnla), target.map(|target| target.to_string()));
             let text = format!("gNB {name}: RAN configuration for {target:?}, which is not connected");

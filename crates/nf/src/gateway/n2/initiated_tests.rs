@@ -3,9 +3,9 @@
 use super::tests::{GNB, receive, set_up, set_up_other};
 use super::*;
 use pith_ngap::{
-    AmfConfigurationUpdateAcknowledge, AmfConfigurationUpdateFailure, CauseMisc, GlobalRanNodeId,
-    NgConnection, NgResetAcknowledge, RanConfigurationUpdate, ResetScope, SonTransfer, SupportedTa,
-    TimeToWait, UplinkRanConfigurationTransfer,
+    AmfConfigurationUpdateAcknowledge, AmfConfigurationUpdateFailure, CauseMisc, CauseProtocol,
+    GlobalRanNodeId, NgConnection, NgResetAcknowledge, RanConfigurationUpdate, ResetScope, SonTransfer,
+    SupportedTa, TimeToWait, UplinkRanConfigurationTransfer,
 };
 use pith_types::Tac;
 
@@ -214,6 +214,25 @@ fn ran_configuration_is_relayed_to_the_gnb_that_it_names() {
     }
     let without = UplinkRanConfigurationTransfer { son: None };
     assert_eq!(sent(receive(&mut gateway, without.encode().unwrap())), []);
+}
+
+/// Otherwise the target would take its Xn addresses for those of the other gNB, or send that one an answer to what it has not requested.
+#[test]
+fn ran_configuration_in_the_name_of_another_gnb_is_not_relayed() {
+    let mut gateway = set_up();
+    let other = set_up_other(&mut gateway);
+    let plmn: Plmn = "999/70".parse().unwrap();
+    let tai = Tai { plmn_id: plmn, tac: Tac::new(1) };
+    let node = |id| (GlobalRanNodeId::Gnb { plmn, id, bits: 24 }, tai);
+    for (target, source) in [(2, 2), (2, 3), (1, 2), (3, 2)] {
+        let son = Some(SonTransfer::request_of_xn_addresses(node(target), node(source)));
+        let answers = sent(receive(&mut gateway, UplinkRanConfigurationTransfer { son }.encode().unwrap()));
+        let [(GNB, Message::ErrorIndication(error))] = &answers[..] else { panic!("{answers:?}") };
+        assert_eq!(error.cause, Some(Cause::Protocol(CauseProtocol::semantic_error)));
+    }
+    let son = Some(SonTransfer::request_of_xn_addresses(node(2), node(1)));
+    let relayed = sent(receive(&mut gateway, UplinkRanConfigurationTransfer { son }.encode().unwrap()));
+    assert!(matches!(relayed[..], [(gnb, Message::DownlinkRanConfigurationTransfer(_))] if gnb == other));
 }
 
 #[test]
