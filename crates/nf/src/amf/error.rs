@@ -48,6 +48,9 @@ pub(crate) enum RegistrationError {
         eap_failure: Option<Bytes>,
         fault: AuthenticationFault,
     },
+    /// AUTHENTICATION FAILURE with a cause that says nothing of UE or network: the network treats it as #111 (TS 24.501 9.11.3.2).
+    #[error("the UE refused the authentication: {0}")]
+    AuthenticationRefused(GmmCause),
     /// The UE refused the SECURITY MODE COMMAND.
     #[error("UE rejected security mode: {0}")]
     SecurityModeRejected(GmmCause),
@@ -111,7 +114,7 @@ pub(crate) enum AuthenticationFault {
     Mac,
     /// The USIM found SQN out of range again after a resynchronisation (#21).
     Synchronisation,
-    /// The USIM refused for another reason.
+    /// The UE refused for another reason that is defined for authentication (#26, #71).
     Cause(GmmCause),
     /// RES* does not match, or EAP failed.
     WrongResponse,
@@ -138,6 +141,8 @@ impl RegistrationError {
             Self::EmergencyNotSupported
             | Self::OnboardingNotSupported
             | Self::SuciNotDeconcealed
+            // After AUTHENTICATION REJECT the USIM would be invalid until it is removed or the UE is switched off (TS 24.501 5.4.1.3.5).
+            | Self::AuthenticationRefused(_)
             | Self::WrongAnswer(_)
             | Self::Problem { .. } => Reject(GmmCause::ProtocolErrorUnspecified),
             Self::PeiNotAccepted => Reject(GmmCause::PeiNotAccepted),
@@ -174,7 +179,9 @@ impl RegistrationError {
     /// Cause of the release of the NG connection that follows.
     pub fn ngap_cause(&self) -> NgapCause {
         NgapCause::Nas(match self {
-            Self::AuthenticationFailed { .. } => CauseNas::authentication_failure,
+            Self::AuthenticationFailed { .. } | Self::AuthenticationRefused(_) => {
+                CauseNas::authentication_failure
+            }
             Self::SecurityModeRejected(_) | Self::NoAnswer | Self::ReallocationUnanswered => {
                 CauseNas::unspecified
             }
@@ -193,7 +200,7 @@ impl RegistrationError {
             Self::NoSecurityCapability | Self::InvalidMandatoryInformation => "invalid message",
             Self::SecurityCapabilityMismatch => "security capability mismatch",
             Self::NoIdentity | Self::UnknownUe => "no identity",
-            Self::AuthenticationFailed { .. } => "authentication failed",
+            Self::AuthenticationFailed { .. } | Self::AuthenticationRefused(_) => "authentication failed",
             Self::SecurityModeRejected(_) => "security mode rejected",
             Self::UnknownSubscriber | Self::ForeignSubscriber => "unknown subscriber",
             Self::SuciNotDeconcealed => "unknown home network key",

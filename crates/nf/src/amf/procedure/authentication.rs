@@ -180,7 +180,8 @@ impl AwaitingAuthenticationResponse {
         Ok(Step::waiting(Procedure::AwaitingAuthenticationConfirmation(next), Nf::Ausf))
     }
 
-    /// AUTHENTICATION FAILURE (TS 24.501 5.4.1.3.7 items c to f).
+    /// AUTHENTICATION FAILURE (TS 24.501 5.4.1.3.7 items c to f). Another cause does not say that authentication has failed: the procedure is
+    /// aborted.
     pub fn on_authentication_failure(
         self,
         ue: &mut UeContext,
@@ -196,11 +197,7 @@ impl AwaitingAuthenticationResponse {
             (GmmCause::NgKsiAlreadyInUse, _) if !self.attempt.ng_ksi_was_in_use => {
                 Ok(self.with_another_ng_ksi(ue, env))
             }
-            (GmmCause::MacFailure, _) => failed(ue, env, self.attempt, None, AuthenticationFault::Mac),
-            (GmmCause::SynchFailure, _) => {
-                failed(ue, env, self.attempt, None, AuthenticationFault::Synchronisation)
-            }
-            (cause, _) => failed(ue, env, self.attempt, None, AuthenticationFault::Cause(cause)),
+            (cause, _) => refused(ue, env, self.attempt, cause),
         }
     }
 
@@ -267,6 +264,25 @@ fn proven(confirmation: ConfirmationDataResponse) -> Option<(Supi, KSeaf)> {
     let ConfirmationDataResponse { auth_result, supi, kseaf } = confirmation;
     let success = auth_result == AuthResult::AuthenticationSuccess;
     supi.zip(kseaf).filter(|_| success).map(|(supi, kseaf)| (supi, KSeaf::new(kseaf.0)))
+}
+
+/// AUTHENTICATION FAILURE with a cause for which nothing else is left to do. Only #20, #21, #26 and #71 are defined for it; the network treats
+/// others as #111 (TS 24.501 5.4.1.3.7, 9.11.3.2).
+pub(super) fn refused(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    cause: GmmCause,
+) -> RegistrationStep {
+    let fault = match cause {
+        GmmCause::MacFailure => AuthenticationFault::Mac,
+        GmmCause::SynchFailure => AuthenticationFault::Synchronisation,
+        GmmCause::NonFiveGAuthenticationUnacceptable | GmmCause::NgKsiAlreadyInUse => {
+            AuthenticationFault::Cause(cause)
+        }
+        cause => return Err(RegistrationError::AuthenticationRefused(cause)),
+    };
+    failed(ue, env, attempt, None, fault)
 }
 
 /// Authentication failed. If the UE registered with a 5G-GUTI, the AMF requests its identity; else

@@ -105,7 +105,7 @@ impl AwaitingEapResponse {
     }
 
     /// AUTHENTICATION FAILURE. With #71 the same EAP-Request is sent with another key set
-    /// identifier, once (TS 24.501 5.4.1.2.4.4). No other cause applies to EAP.
+    /// identifier, once (TS 24.501 5.4.1.2.4.4). No other cause applies to EAP; see [`authentication::refused`].
     pub fn on_authentication_failure(
         self,
         ue: &mut UeContext,
@@ -116,8 +116,7 @@ impl AwaitingEapResponse {
         env.out.log(Level::Debug, || format!("{}: authentication failure {}", ue.name(), failure.cause));
         let Session { attempt, ng_ksi, context } = self.session;
         if failure.cause != GmmCause::NgKsiAlreadyInUse || attempt.ng_ksi_was_in_use {
-            let fault = AuthenticationFault::Cause(failure.cause);
-            return authentication::failed(ue, env, attempt, None, fault);
+            return authentication::refused(ue, env, attempt, failure.cause);
         }
         let attempt = Attempt { ng_ksi_was_in_use: true, ..attempt };
         Session { attempt, ng_ksi: ng_ksi_after(ng_ksi), context }.request(ue, env, self.packet)

@@ -80,6 +80,21 @@ fn case_d_non_5g_authentication_unacceptable_is_rejected() {
     assert_authentication_reject(&mut world, &mut phone);
 }
 
+/// AUTHENTICATION REJECT would make the USIM invalid (TS 24.501 5.4.1.3.5), although nothing is known of it: the cause counts as #111
+/// (9.11.3.2).
+#[test]
+fn a_failure_with_a_cause_of_another_procedure_leaves_the_usim_valid() {
+    for cause in [GmmCause::IllegalUe, GmmCause::ProtocolErrorUnspecified, GmmCause::Other(200)] {
+        let (mut world, mut phone) = challenged();
+        phone.send(&mut world, failure(cause));
+        let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!("{cause}") };
+        assert_eq!(reject.cause, GmmCause::ProtocolErrorUnspecified);
+        phone.released(&mut world);
+        world.assert_empty();
+        assert!(told(&world).contains("the UE refused the authentication"), "{}", told(&world));
+    }
+}
+
 #[test]
 fn case_e_another_ng_ksi_is_chosen_once() {
     let (mut world, mut phone) = challenged();

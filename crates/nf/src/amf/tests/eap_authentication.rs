@@ -194,6 +194,16 @@ fn other_authentication_failure_causes_do_not_apply_to_eap() {
 }
 
 #[test]
+fn a_failure_with_a_cause_of_another_procedure_leaves_the_usim_valid() {
+    let (mut world, mut phone) = challenged();
+    phone.send(&mut world, AuthenticationFailure::new(GmmCause::ProtocolErrorUnspecified));
+    let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::ProtocolErrorUnspecified);
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+#[test]
 fn an_invalid_reply_of_the_ausf_is_a_network_failure() {
     let mut without_key = EapSession::new(Some(packet(&SUCCESS)));
     without_key.auth_result = Some(AuthResult::AuthenticationSuccess);
