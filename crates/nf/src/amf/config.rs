@@ -245,8 +245,19 @@ impl AmfConfig {
 
     /// The AMF's GUAMI for a UE there: the AMF has one in each network (TS 23.003 2.10.1; TS 23.501 5.18.2a).
     pub(super) fn guami_in(&self, location: Option<UserLocation>) -> Guami {
-        let plmn = location.map(|location| location.tai.plmn_id).filter(|plmn| self.serves_plmn(*plmn));
+        self.guami_in_network(location.map(|location| location.tai.plmn_id))
+    }
+
+    /// The AMF's GUAMI in that network; in another one than it serves, that of its first.
+    pub(super) fn guami_in_network(&self, plmn: Option<Plmn>) -> Guami {
+        let plmn = plmn.filter(|plmn| self.serves_plmn(*plmn));
         Guami { plmn_id: plmn.unwrap_or(self.guami.plmn_id), ..self.guami }
+    }
+
+    /// The serving network of a UE there: the one that the UE has selected, or that was selected for it in a handover, is that of the TAI (TS
+    /// 38.413 8.6.1.2; TS 23.502 4.9.1.3.1).
+    pub(super) fn plmn_in(&self, location: Option<UserLocation>) -> Plmn {
+        self.guami_in(location).plmn_id
     }
 
     /// The GUAMI in 5G-GUTIs of a block for a UE there: its AMF Pointer is the number of the block's home.
@@ -331,7 +342,7 @@ pub(super) const HALF_OPEN: Bounds =
 
 /// Octets of an unauthenticated context without its messages: context, connection, procedure and
 /// table entries.
-pub(super) const HALF_OPEN_CONTEXT: usize = 2_300;
+pub(super) const HALF_OPEN_CONTEXT: usize = 2_320;
 
 /// Limits of connections in a shard for which UE CONTEXT RELEASE COMMAND was sent and not answered.
 /// If a gNB does not answer, a connection stays until the NGAP guard timer expires.

@@ -29,7 +29,7 @@ use pith_nas::ie::UeSecurityCapability;
 use pith_ngap::UserLocation;
 use pith_sbi::common::{DateTime, SupiOrSuci};
 use pith_sbi::{Request, Uri};
-use pith_types::{Ambr, ContextId, FiveGGuti, Pei, Supi, Tai};
+use pith_types::{Ambr, ContextId, FiveGGuti, Pei, Plmn, Supi, Tai};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -90,6 +90,8 @@ pub(crate) struct UeContext {
     pub sdm_subscription: Option<Uri>,
     /// Whether this AMF is registered as the UE's serving AMF in the UDM (Nudm_UECM).
     pub registered_in_udm: bool,
+    /// The network whose GUAMI that registration has, if it is not the AMF's first one.
+    pub udm_plmn: Option<Plmn>,
     /// Allowed and rejected slices.
     pub slices: Slices,
     /// Whether the UE takes the Extended rejected NSSAI IE instead of the Rejected NSSAI IE (TS 24.501 4.6.2.1, ER-NSSAI).
@@ -148,6 +150,8 @@ pub(crate) struct UeContext {
     pub must_store_at_once: bool,
     /// UE-AMBR or RFSP index have changed since HANDOVER REQUEST.
     pub modifies_target: bool,
+    /// The network that the source gNB has selected for the target of an N2 handover, if it is not the UE's: until HANDOVER REQUEST.
+    pub target_plmn: Option<Plmn>,
 }
 
 /// Resources at other NFs that are being released.
@@ -330,6 +334,7 @@ impl UeContext {
             subscription: None,
             sdm_subscription: None,
             registered_in_udm: false,
+            udm_plmn: None,
             slices: Slices::default(),
             takes_extended_rejection: false,
             policy: None,
@@ -358,6 +363,7 @@ impl UeContext {
             must_store: false,
             must_store_at_once: false,
             modifies_target: false,
+            target_plmn: None,
         }
     }
 

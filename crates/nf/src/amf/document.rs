@@ -21,6 +21,7 @@
 //!  voice         whether the radio capabilities suffice for IMS voice; absent if that is not known
 //!  ER-NSSAI      the UE takes Extended rejected NSSAI; absent if it does not
 //!  reachability  DRX and MICO mode, and the priority of paging; absent if there is nothing
+//!  networks      networks of the AMF, of its registration in the UDM and of the target of a handover; absent if they are the usual ones
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -69,7 +70,8 @@ const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 
 const VOICE: Section = Section { id: 18, name: "IMS voice", version: 1 };
 const REACHABILITY: Section = Section { id: 19, name: "reachability", version: 1 };
 const FORMER: Section = Section { id: 20, name: "requests about former sessions", version: 1 };
-const ER_NSSAI: Section = Section { id: 21, name: "ER-NSSAI", version: 1 };
+const NETWORKS: Section = Section { id: 21, name: "networks", version: 1 };
+const ER_NSSAI: Section = Section { id: 22, name: "ER-NSSAI", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -95,6 +97,7 @@ pub(super) const SECTIONS: &[Section] = &[
     VOICE,
     ER_NSSAI,
     REACHABILITY,
+    NETWORKS,
     TIMERS,
 ];
 
@@ -110,6 +113,7 @@ const OPTIONAL: &[Section] = &[
     VOICE,
     ER_NSSAI,
     REACHABILITY,
+    NETWORKS,
 ];
 
 /// The sections of the local form. The NG connection is in its table.
@@ -130,6 +134,7 @@ const LOCAL_SECTIONS: &[Section] = &[
     VOICE,
     ER_NSSAI,
     REACHABILITY,
+    NETWORKS,
     TIMERS,
 ];
 
@@ -297,6 +302,7 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         VOICE => ue.voice != VoiceMatch::Unknown,
         ER_NSSAI => ue.takes_extended_rejection,
         REACHABILITY => ue.reachability != Reachability::default(),
+        NETWORKS => ue.udm_plmn.is_some() || ue.target_plmn.is_some(),
         RETURNED => !ue.returned.is_empty(),
         EMERGENCY => ue.emergency != Emergency::default() || ue.arrival.is_some(),
         _ => true,
@@ -362,6 +368,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         subscription,
         sdm_subscription,
         registered_in_udm,
+        udm_plmn,
         slices,
         takes_extended_rejection,
         policy,
@@ -390,6 +397,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         must_store: _,
         must_store_at_once: _,
         modifies_target,
+        target_plmn,
     } = ue;
     match *section {
         IDENTITY => {
@@ -449,6 +457,10 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         VOICE => voice.pack(writer),
         ER_NSSAI => takes_extended_rejection.pack(writer),
         REACHABILITY => reachability.pack(writer),
+        NETWORKS => {
+            udm_plmn.pack(writer);
+            target_plmn.pack(writer);
+        }
         RETURNED => returned.pack(writer),
         EMERGENCY => {
             emergency.pack(writer);
@@ -606,6 +618,10 @@ fn read(
         VOICE => ue.voice = Pack::unpack(reader)?,
         ER_NSSAI => ue.takes_extended_rejection = Pack::unpack(reader)?,
         REACHABILITY => ue.reachability = Pack::unpack(reader)?,
+        NETWORKS => {
+            ue.udm_plmn = Pack::unpack(reader)?;
+            ue.target_plmn = Pack::unpack(reader)?;
+        }
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;

@@ -39,7 +39,8 @@ fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
             format!("the subscription does not allow PLMN {plmn}")
         }
         RegistrationError::ServingNetworkNotAuthorized => {
-            format!("the home network does not accept PLMN {} as serving network", env.config.guami.plmn_id)
+            let plmn = env.config.plmn_in(ue.location);
+            format!("the home network does not accept PLMN {plmn} as serving network")
         }
         RegistrationError::SecurityCapabilityMismatch => format!(
             "no algorithm in common, or the capabilities were modified in transit: 'amf.security' allows {} and {}",

@@ -313,8 +313,16 @@ impl UeContext {
 
     /// Mobility Restriction List for the gNB; `None` if nothing is restricted, and nothing was.
     pub(super) fn mobility_restrictions(&self, equivalent: &[Plmn]) -> Option<MobilityRestrictions> {
+        self.mobility_restrictions_in(self.location?.tai.plmn_id, equivalent)
+    }
+
+    /// As [`UeContext::mobility_restrictions`], with that network as the serving one.
+    pub(super) fn mobility_restrictions_in(
+        &self,
+        plmn: Plmn,
+        equivalent: &[Plmn],
+    ) -> Option<MobilityRestrictions> {
         let restrictions = self.restrictions.as_ref()?;
-        let plmn = self.location?.tai.plmn_id;
         Some(restrictions.for_gnb((plmn, equivalent), &self.registration_area))
     }
 

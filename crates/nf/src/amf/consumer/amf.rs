@@ -26,7 +26,7 @@ pub(crate) fn transfer_context(
     let mut body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
     let content = BinaryData::from(std::mem::take(&mut ue.initial.nas_pdu));
     body.reg_request = Some(namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, content));
-    body.plmn_id = Some(env.config.guami.plmn_id);
+    body.plmn_id = Some(env.config.plmn_in(ue.location));
     let request = namf::UeContextTransfer { ue_context_id: UeContextId::FiveGGuti(guti), body };
     ue.call(env, target, request)
 }
@@ -40,7 +40,7 @@ pub(crate) fn transfer_context_of_authenticated(
 ) -> CallId {
     let reason = namf::TransferReason::MobiRegUeValidated;
     let mut body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
-    body.plmn_id = Some(env.config.guami.plmn_id);
+    body.plmn_id = Some(env.config.plmn_in(ue.location));
     let request = namf::UeContextTransfer { ue_context_id: UeContextId::Supi(supi), body };
     ue.call(env, Target::Root(Arc::clone(old_amf)), request)
 }
@@ -80,7 +80,7 @@ pub(crate) fn pass_registration_on(
     let message = namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, content);
     let mut body = namf::N1MessageNotification::new(message);
     body.registration_ctxt_container = Some(container);
-    body.guami = Some(env.config.guami);
+    body.guami = Some(env.config.guami_in(ue.location));
     let uri = namf::N1MessageNotify::callback_uri(
         &env.config.identity.api_root,
         &NfType::Amf,
@@ -138,10 +138,10 @@ pub(crate) fn transfer_ran_status(env: &mut Env<'_>, context: &Uri, status: namf
 }
 
 /// Namf_Communication_N2InfoNotify to the source AMF: the UE is here, without the sessions that this AMF does not serve.
-pub(crate) fn notify_source_amf(env: &mut Env<'_>, uri: Uri, to_release: Vec<u8>) {
+pub(crate) fn notify_source_amf(ue: &UeContext, env: &mut Env<'_>, uri: Uri, to_release: Vec<u8>) {
     let mut body = namf::N2InformationNotification::new(uri.id());
     body.notify_reason = Some(namf::N2InfoNotifyReason::HandoverCompleted);
-    body.guami = Some(env.config.guami);
+    body.guami = Some(env.config.guami_in(ue.location));
     body.to_release_session_list = to_release;
     let target = owner(&uri);
     env.call_without_reply(target, namf::N2InfoNotify { uri, body });

@@ -34,7 +34,7 @@ use pith_sbi::npcf_ampolicycontrol as npcf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
 use pith_sbi::{Base64, NfType, Reply, ResourceUri, Response, Uri};
-use pith_types::{ContextId, Snssai};
+use pith_types::{ContextId, Guami, Snssai};
 use std::sync::Arc;
 
 /// Requests that change or delete a resource go to the NF that created it.
@@ -144,16 +144,25 @@ pub(crate) fn register_in_udm(
     let root = &env.config.identity.api_root;
     let callback =
         uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
-    let mut body = uecm::Amf3GppAccessRegistration::new(
-        env.config.identity.instance_id,
-        callback,
-        env.config.guami,
-        RatType::Nr,
-    );
+    let guami = env.config.guami_in(ue.location);
+    ue.udm_plmn = Some(guami.plmn_id).filter(|plmn| *plmn != env.config.guami.plmn_id);
+    let instance = env.config.identity.instance_id;
+    let mut body = uecm::Amf3GppAccessRegistration::new(instance, callback, guami, RatType::Nr);
     body.pei = ue.pei.clone();
     body.initial_registration_ind = Some(begins_registration(kind));
     body.emergency_registration_ind = ue.is_emergency_registered().then_some(true);
     Some(ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body }))
+}
+
+/// The GUAMI with which the AMF has registered in the UDM.
+fn guami_at_udm(ue: &UeContext, env: &Env<'_>) -> Guami {
+    env.config.guami_in_network(ue.udm_plmn)
+}
+
+/// Whether the AMF is registered in the UDM as the one that serves the UE where it is. In another network of the AMF it has another GUAMI, and
+/// the subscription may be another one.
+pub(crate) fn is_registered_in_udm(ue: &UeContext, env: &Env<'_>) -> bool {
+    ue.registered_in_udm && guami_at_udm(ue, env) == env.config.guami_in(ue.location)
 }
 
 /// Nudm_SDM_Get: access and mobility data and SMF selection data in one request; `None` if the SUPI
@@ -162,7 +171,7 @@ pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> Option
     let request = sdm::GetDataSets {
         supi: ue.supi.clone()?,
         dataset_names: vec![sdm::DataSetName::Am, sdm::DataSetName::SmfSel],
-        plmn_id: Some(env.config.guami.plmn_id.into()),
+        plmn_id: Some(env.config.plmn_in(ue.location).into()),
     };
     Some(ue.call(env, Target::any(), request))
 }
@@ -256,8 +265,8 @@ pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<Cal
     body.rat_type = Some(RatType::Nr);
     body.pei = ue.pei.clone();
     body.user_loc = location(ue);
-    body.serving_plmn = Some(env.config.guami.plmn_id.into());
-    body.guami = Some(env.config.guami);
+    body.serving_plmn = Some(env.config.plmn_in(ue.location).into());
+    body.guami = Some(env.config.guami_in(ue.location));
     body.allowed_snssais = ue.slices.allowed.clone();
     body.serv_area_res = ue.subscribed_service_area();
     if let Some(subscription) = &ue.subscription {
@@ -279,7 +288,7 @@ pub(crate) fn take_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallI
 fn policy_relocation(ue: &UeContext, env: &Env<'_>, association: &Uri) -> npcf::UpdateAmPolicyAssociation {
     let mut body = npcf::PolicyAssociationUpdateRequest::default();
     body.notification_uri = Some(policy_callback(ue, env));
-    body.guami = Some(env.config.guami);
+    body.guami = Some(env.config.guami_in(ue.location));
     npcf::UpdateAmPolicyAssociation { pol_asso_id: association.id().to_owned(), body }
 }
 
@@ -328,8 +337,9 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     // If another context of this AMF serves the subscriber, the registration is that one's.
     let is_served = env.index.find_supi(&ue_id).is_some_and(|key| key != ue.key);
     if std::mem::take(&mut ue.registered_in_udm) && !is_served {
-        let mut body = uecm::Amf3GppAccessRegistrationModification::new(env.config.guami);
+        let mut body = uecm::Amf3GppAccessRegistrationModification::new(guami_at_udm(ue, env));
         body.purge_flag = Some(true);
+        ue.udm_plmn = None;
         env.call_without_reply(Target::any(), uecm::UpdateThreeGppRegistration { ue_id, body });
     }
 }

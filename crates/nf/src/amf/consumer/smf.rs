@@ -12,6 +12,7 @@ use pith_sbi::common::{
 };
 use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::{NfType, Uri};
+use pith_types::Guami;
 use std::sync::Arc;
 
 /// Begins the establishment of a session: an SMF is selected, by the slice instance if the network has them. An emergency session has none.
@@ -37,7 +38,7 @@ pub(crate) fn create_session(
     let callback = status_callback(ue, env, id);
     let mut body = nsmf::SmContextCreateData::new(
         env.config.identity.instance_id,
-        PlmnIdNid::from(env.config.guami.plmn_id),
+        PlmnIdNid::from(env.config.plmn_in(ue.location)),
         AccessType::ThreeGppAccess,
         callback,
     );
@@ -51,7 +52,7 @@ pub(crate) fn create_session(
     body.pdu_session_id = Some(id);
     body.dnn = Some(dnn.clone());
     body.s_nssai = Some(snssai);
-    body.guami = Some(env.config.guami);
+    body.guami = Some(env.config.guami_in(ue.location));
     body.request_type = Some(if ue.emergency_session() == Some(id) {
         nsmf::RequestType::InitialEmergencyRequest
     } else {
@@ -105,7 +106,7 @@ pub(crate) fn announce_deactivated(ue: &mut UeContext, env: &mut Env<'_>, id: u8
 fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpdateData {
     nsmf::SmContextUpdateData {
         serving_nf_id: Some(env.config.identity.instance_id),
-        guami: Some(env.config.guami),
+        guami: Some(env.config.guami_in(ue.location)),
         sm_context_status_uri: Some(status_callback(ue, env, id)),
         presence_in_ladn: presence_in_ladn(ue, env, id),
         ..Default::default()
@@ -426,7 +427,8 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(at) = ue.sessions.iter().position(|session| session.id == id) else { return };
     let is_pending = ue.mobility.switches_path_of(id);
     let session = ue.sessions.swap_remove(at);
-    end_at_smf(env, &session, is_pending);
+    let guami = env.config.guami_in(ue.location);
+    end_at_smf(env, guami, &session, is_pending);
     if !n2_handover::session_ended(ue, env, &session) {
         delivery::release_ended(ue, env, &session);
     }
@@ -438,17 +440,18 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
 /// Ends a session that another AMF has passed on, and that this one does not take.
 pub(crate) fn release_passed_on(ue: &mut UeContext, env: &mut Env<'_>, session: PduSession) {
     let Some(context) = &session.sm_context else { return };
-    release_as_serving(env, context, nsmf::SmContextCause::RelDueToSliceNotAvailable);
+    let guami = env.config.guami_in(ue.location);
+    release_as_serving(env, guami, context, nsmf::SmContextCause::RelDueToSliceNotAvailable);
     if env.stores_ues {
         ue.released_sessions.push(session);
     }
 }
 
 /// Ends a session at an SMF that may not know that this AMF serves it: in one request, which the SMF accepts from this AMF (TS 29.502 5.2.2.3.12).
-fn release_as_serving(env: &mut Env<'_>, context: &Uri, cause: nsmf::SmContextCause) {
+fn release_as_serving(env: &mut Env<'_>, guami: Guami, context: &Uri, cause: nsmf::SmContextCause) {
     let body = nsmf::SmContextUpdateData {
         serving_nf_id: Some(env.config.identity.instance_id),
-        guami: Some(env.config.guami),
+        guami: Some(guami),
         release: Some(true),
         cause: Some(cause),
         ..Default::default()
@@ -459,10 +462,10 @@ fn release_as_serving(env: &mut Env<'_>, context: &Uri, cause: nsmf::SmContextCa
 
 /// Ends a session at its SMF. ReleaseSMContext would be refused if the SMF has not got the announcement of this AMF (`is_pending`), perhaps with
 /// the request to switch its path. While the session may be another AMF's, it is not announced: see [`leave_to_other_amf`].
-fn end_at_smf(env: &mut Env<'_>, session: &PduSession, is_pending: bool) {
+fn end_at_smf(env: &mut Env<'_>, guami: Guami, session: &PduSession, is_pending: bool) {
     match &session.sm_context {
         Some(context) if is_pending || session.is_unannounced() => {
-            release_as_serving(env, context, nsmf::SmContextCause::RelDueToUnspecifiedReason);
+            release_as_serving(env, guami, context, nsmf::SmContextCause::RelDueToUnspecifiedReason);
         }
         Some(context) => release_sm_context(env, context),
         None => {}
@@ -471,8 +474,9 @@ fn end_at_smf(env: &mut Env<'_>, session: &PduSession, is_pending: bool) {
 
 /// Releases all sessions. The gNB is not asked: its connection ends too.
 pub(super) fn release_all_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
+    let guami = env.config.guami_in(ue.location);
     for session in ue.sessions.drain(..) {
-        end_at_smf(env, &session, false);
+        end_at_smf(env, guami, &session, false);
     }
 }
 

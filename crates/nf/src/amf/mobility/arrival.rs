@@ -238,7 +238,7 @@ pub(super) fn arrived(ue: &mut UeContext, env: &mut Env<'_>, arrival: Arrival) {
         }
     }
     if let Some(uri) = arrival.notify {
-        consumer::notify_source_amf(env, uri, arrival.not_served);
+        consumer::notify_source_amf(ue, env, uri, arrival.not_served);
     }
 }
 

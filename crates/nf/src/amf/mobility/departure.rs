@@ -101,7 +101,7 @@ pub(super) fn begin(ue: &mut UeContext, env: &mut Env<'_>, message: HandoverRequ
     let mut body = namf::UeContextCreateData::new(context, target, container, sessions);
     body.n2_notify_uri = Some(consumer::n2_callback(ue, env, number));
     body.ngap_cause = message.cause.map(n14::sbi_cause);
-    body.serving_network = Some(env.config.guami.plmn_id.into());
+    body.serving_network = Some(env.config.plmn_in(ue.location).into());
     let capability = ue.radio_capability.as_ref();
     body.ue_radio_capability =
         capability.map(|octets| n14::information(NgapIeType::UeRadioCapability, octets.to_vec()));

@@ -180,9 +180,11 @@ pub(crate) struct HandoverContent {
     pub source_to_target: Vec<u8>,
 }
 
-/// HANDOVER REQUEST to the target gNB (TS 38.413 8.4.2).
+/// HANDOVER REQUEST to the target gNB (TS 38.413 8.4.2). GUAMI and serving network are those of the network that the source gNB has selected for
+/// the target (TS 23.502 4.9.1.3.1), as in INITIAL CONTEXT SETUP REQUEST afterwards.
 pub(crate) fn handover_request(ue: &mut UeContext, env: &mut Env<'_>, key: Key, content: HandoverContent) {
     let trace = ue.activate_trace(env, key);
+    let selected = ue.target_plmn.take().or(ue.location.map(|location| location.tai.plmn_id));
     let (Some(connection), Some(context)) = (env.connections.get(key), &ue.security) else { return };
     let message = HandoverRequest {
         amf_ue_ngap_id: connection.id,
@@ -198,8 +200,9 @@ pub(crate) fn handover_request(ue: &mut UeContext, env: &mut Env<'_>, key: Key, 
         trace,
         masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
         source_to_target: content.source_to_target,
-        mobility_restrictions: ue.mobility_restrictions(&env.config.equivalent_plmns),
-        guami: env.config.guami_in(ue.location),
+        mobility_restrictions: selected
+            .and_then(|plmn| ue.mobility_restrictions_in(plmn, &env.config.equivalent_plmns)),
+        guami: env.config.guami_in_network(selected),
     };
     send_over(env.out, connection, message.encode());
 }

@@ -21,6 +21,7 @@ mod n2_handover;
 mod nas_collisions;
 mod nas_non_delivery;
 mod nas_security;
+mod networks;
 mod odd_radios;
 mod outdated;
 mod owner;

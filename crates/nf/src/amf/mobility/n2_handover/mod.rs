@@ -195,6 +195,11 @@ pub(super) fn begin(
     sessions: Vec<SessionTransfer>,
 ) -> Mobility {
     ue.modifies_target = false;
+    let own = ue.location.map(|location| location.tai.plmn_id);
+    ue.target_plmn = match &target {
+        TargetId::RanNode { tai, .. } => Some(tai.plmn_id).filter(|plmn| own != Some(*plmn)),
+        _ => None,
+    };
     let mut state = AwaitingSessionPreparation {
         calls: Vec::new(),
         target: gnb,
@@ -254,7 +259,8 @@ fn take_call(calls: &mut Vec<(CallId, u8)>, call: CallId) -> Option<u8> {
 
 /// The handover is over, and the UE stays at its source gNB, which gets a key that it was not sent meanwhile ([`n2::rekey`]). The caller has
 /// taken the state out of the UE's context.
-pub(super) fn stay(ue: &UeContext, env: &mut Env<'_>) -> Mobility {
+pub(super) fn stay(ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
+    ue.target_plmn = None;
     if ue.access_keys.is_outdated() {
         n2::rekey(ue, env);
     }
@@ -353,6 +359,7 @@ fn prepared_sessions(state: &Mobility) -> Vec<u8> {
 /// UE that another AMF hands over ends.
 pub(super) fn withdraw(ue: &mut UeContext, env: &mut Env<'_>, state: &Mobility) {
     ue.stop(env, Timer::Handover);
+    ue.target_plmn = None;
     if let Some(target) = target_of(state) {
         release_target(env, target, CANCELLED);
     }

@@ -42,6 +42,7 @@ pub(crate) use take_over::{on_identified, take_over};
 
 use super::activation::{self, Purpose};
 use super::{RegistrationStep, context_transfer, reallocation};
+use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
 use pith_nas::ie::{GmmCapability, PduSessionSet};
 
@@ -49,7 +50,7 @@ use pith_nas::ie::{GmmCapability, PduSessionSet};
 /// (TS 23.502 4.2.2.2.2 step 14 on).
 ///
 /// An initial or emergency registration ends the sessions of the previous one (TS 24.501 5.5.1.2.4). A context
-/// that is registered here already has subscription and policy.
+/// that is registered here already has subscription and policy; in another network of this AMF the subscription is requested again.
 pub(crate) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     let mut attempt = match context_transfer::begin_for_authenticated(ue, env, attempt) {
         Ok(step) => return Ok(step),
@@ -68,7 +69,7 @@ pub(crate) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: A
     if attempt.is_emergency() || ue.is_emergency_registered() {
         return emergency::on_authenticated(ue, env, attempt);
     }
-    if ue.registered_in_udm && ue.subscription.is_some() {
+    if consumer::is_registered_in_udm(ue, env) && ue.subscription.is_some() {
         network::select_slices(ue, env, attempt)
     } else {
         network::register_in_udm(ue, env, attempt)
