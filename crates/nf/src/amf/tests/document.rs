@@ -46,6 +46,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-mico-1", include_str!("../../../tests/golden/amf-mico-1.hex")),
     ("amf-withdrawn-2", include_str!("../../../tests/golden/amf-withdrawn-2.hex")),
     ("amf-networks-1", include_str!("../../../tests/golden/amf-networks-1.hex")),
+    ("amf-er-nssai-1", include_str!("../../../tests/golden/amf-er-nssai-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
@@ -125,11 +126,8 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-rerouted", only(&super::reallocation::rerouted())),
         ("amf-voice", only(&super::voice_match::untold())),
         ("amf-mico", only(&super::reachability::in_mico_mode())),
-<<<<<<< HEAD
         ("amf-er-nssai", only(&super::slices::with_extended_rejection().0)),
-=======
         ("amf-networks", only(&super::networks::in_second_network())),
->>>>>>> 4e9c24a6 (GUAMI and serving network are those that the UE has selected)
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }
