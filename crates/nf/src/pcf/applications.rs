@@ -26,7 +26,7 @@ use pith_sbi::npcf_policyauthorization::{
     TerminationCause, TerminationInfo,
 };
 use pith_sbi::npcf_smpolicycontrol::{
-    FlowDirection, FlowInformation, FlowStatus, PccRule, QosData, TrafficControlData,
+    FlowDirection, FlowInformation, FlowStatus, PccRule, QosData, RuleStatus, TrafficControlData,
 };
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Response, Uri};
 use pith_types::{BitRate, ContextId};
@@ -431,9 +431,9 @@ fn rule_of(
     pcc.ref_qos_data = vec![Arc::clone(&id)];
     pcc.ref_tc_data = vec![Arc::clone(&id)];
     let mut tc = TrafficControlData::new(Arc::clone(&id));
-    let status = flows.f_status.as_ref().or(component.f_status.as_ref());
-    tc.flow_status = Some(status.cloned().unwrap_or(FlowStatus::Enabled));
-    let qos = qos_of(id, component, flows, request.res_prio.as_deref());
+    let status = flows.f_status.as_ref().or(component.f_status.as_ref()).unwrap_or(&FlowStatus::Enabled);
+    tc.flow_status = Some(status.clone());
+    let qos = qos_of((id, status), component, flows, request.res_prio.as_deref());
     if qos.gbr_ul.max(qos.gbr_dl) == Some(BitRate(0)) {
         // A GBR flow has a guaranteed rate (TS 23.501 5.7.2.5).
         let why = "audio and video need a bit rate in one direction at least";
@@ -483,8 +483,9 @@ fn description(text: &str, flows: &MediaSubComponent) -> Option<FlowInformation>
     Some(flow)
 }
 
+/// Media on hold may have no rate (TS 29.514 4.2.2.2): their gates are closed, and their flow keeps the usual one.
 fn qos_of(
-    id: Arc<str>,
+    (id, status): (Arc<str>, &FlowStatus),
     component: &MediaComponent,
     flows: &MediaSubComponent,
     priority: Option<&str>,
@@ -494,13 +495,17 @@ fn qos_of(
         Some(MediaType::Video) => (2, Some(BitRate::kbps(512))),
         _ => (9, None),
     };
-    let maximum_uplink = flows.mar_bw_ul.or(component.mar_bw_ul).or(usual);
-    let maximum_downlink = flows.mar_bw_dl.or(component.mar_bw_dl).or(usual);
+    let is_given = |rate: &BitRate| rate.0 > 0 || *status != FlowStatus::Disabled;
+    let maximum_uplink = flows.mar_bw_ul.or(component.mar_bw_ul).filter(is_given).or(usual);
+    let maximum_downlink = flows.mar_bw_dl.or(component.mar_bw_dl).filter(is_given).or(usual);
     let mut qos = QosData::new(id);
     qos.five_qi = Some(five_qi);
     (qos.maxbr_ul, qos.maxbr_dl) = (maximum_uplink, maximum_downlink);
     if usual.is_some() {
-        let least = |asked: Option<BitRate>, maximum: Option<BitRate>| match (asked, maximum) {
+        let least = |asked: Option<BitRate>, maximum: Option<BitRate>| match (
+            asked.filter(|rate| rate.0 > 0),
+            maximum,
+        ) {
             (Some(asked), Some(maximum)) => Some(asked.min(maximum)),
             (asked, maximum) => asked.or(maximum),
         };
@@ -520,16 +525,16 @@ fn arp_level(priority: Option<&str>) -> u8 {
     15 - number.unwrap_or(1).clamp(1, 15) + 1
 }
 
-/// Notifies applications of media without resources, if they have subscribed to it (TS 29.514 4.2.5.8).
+/// Notifies applications of media without resources, or with those that they had before a change, if they have subscribed to it (TS 29.514 4.2.5.8).
 pub(super) fn notify_failures(
     root: &Arc<ApiRoot>,
     references: &References,
     association: &Association,
-    ended: &BTreeMap<u32, Vec<Arc<str>>>,
+    (concerned, status): (&BTreeMap<u32, Vec<Arc<str>>>, &RuleStatus),
     out: &mut Outbox,
 ) {
     let Some(rules) = &association.rules else { return };
-    for (number, failed) in ended {
+    for (number, failed) in concerned {
         let request = rules.applications.get(number).map(|application| &application.request);
         let subscription = request.and_then(|request| Some((request, request.ev_subsc.as_ref()?)));
         let Some((request, subscription)) = subscription else { continue };
@@ -540,7 +545,7 @@ pub(super) fn notify_failures(
         let mut event = AfEventNotification::new(AfEvent::FailedResourcesAllocation);
         event.flows.clone_from(&flows);
         let mut report = ResourcesAllocationInfo::default();
-        (report.mc_resourc_status, report.flows) = (Some("INACTIVE".into()), flows);
+        (report.mc_resourc_status, report.flows) = (Some(status.as_str().into()), flows);
         let location = uri_of(root, references, association.id, *number);
         let subscription_uri = Uri::new(root, &format!("{}/events-subscription", location.path));
         let mut body = EventsNotification::new(subscription_uri, vec![event]);

@@ -143,11 +143,20 @@ impl Rules {
 
     /// The SMF does not enforce these rules: they end. Returns the application sessions that had them, with their rules.
     fn end(&mut self, failed: &[Arc<str>]) -> BTreeMap<u32, Vec<Arc<str>>> {
-        let mut concerned = BTreeMap::<u32, Vec<Arc<str>>>::new();
+        let concerned = self.of_applications(failed);
         for id in failed {
             self.unanswered.retain(|it| it != id);
-            if let Some(Rule { application: Some(number), .. }) = self.rules.remove(id) {
-                concerned.entry(number).or_default().push(Arc::clone(id));
+            self.rules.remove(id);
+        }
+        concerned
+    }
+
+    /// The application sessions that have these rules, with their rules.
+    fn of_applications(&self, ids: &[Arc<str>]) -> BTreeMap<u32, Vec<Arc<str>>> {
+        let mut concerned = BTreeMap::<u32, Vec<Arc<str>>>::new();
+        for id in ids {
+            if let Some(Rule { application: Some(number), .. }) = self.rules.get(id) {
+                concerned.entry(*number).or_default().push(Arc::clone(id));
             }
         }
         concerned
@@ -311,12 +320,12 @@ impl Pcf {
         }
         let Some(association) = self.associations.get_mut(key) else { return };
         let Some(rules) = &mut association.rules else { return };
-        let failed = match reply {
-            Ok(Response::SmPolicyUpdateNotifyResult(result)) => failed_of(&result),
-            Ok(_) => Vec::new(),
+        let refused = match reply {
+            Ok(Response::SmPolicyUpdateNotifyResult(result)) => Refused::in_part(&result),
+            Ok(_) => Refused::default(),
             Err(problem) if is_refusal(&problem) => {
                 out.log(Level::Warn, || format!("the SMF refuses PCC rules: {problem}"));
-                refused(&rules.unanswered, &problem)
+                Refused::altogether(&rules.unanswered, &problem)
             }
             Err(problem) => {
                 // The next notification has them, too.
@@ -324,7 +333,9 @@ impl Pcf {
             }
         };
         rules.unanswered.clear();
-        self.end_rules(key, &failed, out);
+        let kept = (&rules.of_applications(&refused.kept), &RuleStatus::Active);
+        super::applications::notify_failures(&self.root, &self.references, association, kept, out);
+        self.end_rules(key, &refused.ended, out);
     }
 
     /// The SMF reports rules that are not enforced (TS 29.512 4.2.4.15), new addresses (4.2.4.3), changed subscribed QoS (4.2.4.2), and whether the UE
@@ -349,7 +360,7 @@ impl Pcf {
             }
             context.ref_qos_indication = body.ref_qos_indication.or(context.ref_qos_indication);
         }
-        let failed = inactive(&body.rule_reports);
+        let failed = reported(&body.rule_reports, &RuleStatus::Inactive);
         self.end_rules(key, &failed, out);
         if body.ref_qos_indication == Some(false) {
             self.end_reflection(key, out);
@@ -378,7 +389,8 @@ impl Pcf {
         let Some(rules) = association.rules.as_mut() else { return self.changed(key) };
         if !failed.is_empty() {
             let ended = rules.end(failed);
-            super::applications::notify_failures(&self.root, &self.references, association, &ended, out);
+            let ended = (&ended, &RuleStatus::Inactive);
+            super::applications::notify_failures(&self.root, &self.references, association, ended, out);
         }
         if association.rules.as_ref().is_some_and(|rules| rules.is_empty()) {
             association.rules = None;
@@ -412,30 +424,37 @@ fn is_refusal(problem: &Problem) -> bool {
     (400..500).contains(&problem.status) && problem.status != 404 && problem.status != 429
 }
 
-fn failed_of(result: &SmPolicyUpdateNotifyResult) -> Vec<Arc<str>> {
-    match result {
-        SmPolicyUpdateNotifyResult::PartialSuccess(reports) => {
-            reports.iter().flat_map(|report| inactive(&report.rule_reports)).collect()
-        }
-        _ => Vec::new(),
+/// What the SMF has refused of a notification (TS 29.512 4.2.3.16, table 5.7.3-2).
+#[derive(Debug, Default)]
+struct Refused {
+    /// These rules end.
+    ended: Vec<Arc<str>>,
+    /// The SMF keeps a former version of these.
+    kept: Vec<Arc<str>>,
+}
+
+impl Refused {
+    fn in_part(result: &SmPolicyUpdateNotifyResult) -> Self {
+        let SmPolicyUpdateNotifyResult::PartialSuccess(reports) = result else { return Self::default() };
+        let of = |status| reports.iter().flat_map(|report| reported(&report.rule_reports, status)).collect();
+        Self { ended: of(&RuleStatus::Inactive), kept: of(&RuleStatus::Active) }
+    }
+
+    /// The rules of the notification end, without those of which the SMF keeps a former version, and others that it reports as inactive.
+    fn altogether(notified: &[Arc<str>], problem: &Problem) -> Self {
+        let Some(ProblemMore::SmPolicyUpdateNotifyError(report)) = &problem.more else {
+            return Self { ended: notified.to_vec(), kept: Vec::new() };
+        };
+        let kept = reported(&report.rule_reports, &RuleStatus::Active);
+        let mut ended: Vec<_> = notified.iter().filter(|id| !kept.contains(id)).cloned().collect();
+        let others = reported(&report.rule_reports, &RuleStatus::Inactive);
+        ended.extend(others.into_iter().filter(|id| !notified.contains(id)));
+        Self { ended, kept }
     }
 }
 
-/// The rules that end with a refusal: those of the notification, without those of which the SMF keeps a former version, and others that it reports
-/// as inactive (TS 29.512 table 5.7.3-2).
-fn refused(notified: &[Arc<str>], problem: &Problem) -> Vec<Arc<str>> {
-    let Some(ProblemMore::SmPolicyUpdateNotifyError(report)) = &problem.more else {
-        return notified.to_vec();
-    };
-    let active = report.rule_reports.iter().filter(|report| report.rule_status == RuleStatus::Active);
-    let kept: Vec<&Arc<str>> = active.flat_map(|report| &report.pcc_rule_ids).collect();
-    let mut refused: Vec<_> = notified.iter().filter(|id| !kept.contains(id)).cloned().collect();
-    let others = inactive(&report.rule_reports).into_iter().filter(|id| !notified.contains(id));
-    refused.extend(others);
-    refused
-}
-
-fn inactive(reports: &[RuleReport]) -> Vec<Arc<str>> {
-    let inactive = reports.iter().filter(|report| report.rule_status == RuleStatus::Inactive);
-    inactive.flat_map(|report| report.pcc_rule_ids.iter().cloned()).collect()
+/// The rules that are reported with that status.
+fn reported(reports: &[RuleReport], status: &RuleStatus) -> Vec<Arc<str>> {
+    let of_status = reports.iter().filter(|report| report.rule_status == *status);
+    of_status.flat_map(|report| report.pcc_rule_ids.iter().cloned()).collect()
 }

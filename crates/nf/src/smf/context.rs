@@ -443,17 +443,27 @@ impl CallId {
 /// This bit of the refused setups, of which there are few, says that the UPF has downlink data.
 const DOWNLINK_DATA: u8 = 0x80;
 
+/// This one says that it has not. Earlier versions, which paged the UE in any case, wrote neither.
+const NO_DOWNLINK_DATA: u8 = 0x40;
+
 impl Pack for GnbRequests {
     fn pack(&self, writer: &mut Writer<'_>) {
         let Self { modifications, refused_setups, has_downlink_data } = self;
         modifications.pack(writer);
-        (refused_setups | if *has_downlink_data { DOWNLINK_DATA } else { 0 }).pack(writer);
+        let data = match (refused_setups, has_downlink_data) {
+            (_, true) => DOWNLINK_DATA,
+            (0, false) => 0,
+            (_, false) => NO_DOWNLINK_DATA,
+        };
+        (refused_setups | data).pack(writer);
     }
 
     fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
         let (modifications, refused): (u8, u8) = Pack::unpack(reader)?;
-        let has_downlink_data = refused & DOWNLINK_DATA != 0;
-        Ok(Self { modifications, refused_setups: refused & !DOWNLINK_DATA, has_downlink_data })
+        let has_downlink_data =
+            refused & DOWNLINK_DATA != 0 || refused != 0 && refused & NO_DOWNLINK_DATA == 0;
+        let refused_setups = refused & !(DOWNLINK_DATA | NO_DOWNLINK_DATA);
+        Ok(Self { modifications, refused_setups, has_downlink_data })
     }
 }
 
@@ -654,6 +664,11 @@ impl SmContext {
             || self.pending.qos.is_some()
             || self.subscription_change.as_ref().is_some_and(SubscriptionChange::is_notified);
         waits && !is_notified
+    }
+
+    /// Whether an N2 handover is being prepared, or is prepared.
+    pub(super) const fn is_handed_over(&self) -> bool {
+        self.handover_uplink.is_some() || self.handover_target.is_some()
     }
 
     /// No handover is prepared.

@@ -144,14 +144,32 @@ pub(crate) fn register_in_udm(
     let root = &env.config.identity.api_root;
     let callback =
         uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
+    if !ue.registered_in_udm {
+        // An aborted registration counts as one.
+        ue.udm_plmn = network_at_udm(ue, env);
+    }
     let guami = env.config.guami_in(ue.location);
-    ue.udm_plmn = Some(guami.plmn_id).filter(|plmn| *plmn != env.config.guami.plmn_id);
     let instance = env.config.identity.instance_id;
     let mut body = uecm::Amf3GppAccessRegistration::new(instance, callback, guami, RatType::Nr);
     body.pei = ue.pei.clone();
     body.initial_registration_ind = Some(begins_registration(kind));
     body.emergency_registration_ind = ue.is_emergency_registered().then_some(true);
     Some(ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body }))
+}
+
+/// The network of the UE, if it is not the usual one.
+fn network_at_udm(ue: &UeContext, env: &Env<'_>) -> Option<Plmn> {
+    Some(env.config.plmn_in(ue.location)).filter(|plmn| *plmn != env.config.guami.plmn_id)
+}
+
+/// The UDM has registered the AMF as the one that serves the UE. The subscription of a former network is void: if the registration ends before the
+/// UDM has sent that of this network, the next one requests it.
+pub(crate) fn note_registered_in_udm(ue: &mut UeContext, env: &Env<'_>) {
+    let plmn = network_at_udm(ue, env);
+    if plmn != ue.udm_plmn {
+        ue.subscription = None;
+    }
+    (ue.registered_in_udm, ue.udm_plmn) = (true, plmn);
 }
 
 /// The GUAMI with which the AMF has registered in the UDM.

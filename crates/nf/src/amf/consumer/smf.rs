@@ -107,6 +107,7 @@ fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpda
     nsmf::SmContextUpdateData {
         serving_nf_id: Some(env.config.identity.instance_id),
         guami: Some(env.config.guami_in(ue.location)),
+        serving_network: Some(env.config.plmn_in(ue.location).into()),
         sm_context_status_uri: Some(status_callback(ue, env, id)),
         presence_in_ladn: presence_in_ladn(ue, env, id),
         ..Default::default()
@@ -452,6 +453,7 @@ fn release_as_serving(env: &mut Env<'_>, guami: Guami, context: &Uri, cause: nsm
     let body = nsmf::SmContextUpdateData {
         serving_nf_id: Some(env.config.identity.instance_id),
         guami: Some(guami),
+        serving_network: Some(guami.plmn_id.into()),
         release: Some(true),
         cause: Some(cause),
         ..Default::default()

@@ -5,6 +5,7 @@ use super::n2_handover::required;
 use super::world::*;
 use crate::amf::config::ServedPlmn;
 use crate::kit::GnbInfo;
+use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::{MobileIdentity, RegistrationKind};
 use pith_ngap::{
@@ -158,6 +159,54 @@ fn a_ue_that_moves_to_the_other_network_is_registered_there() {
     let nas = phone.initial_nas(request);
     phone.connect(&mut world, nas);
     assert_eq!(answered!(world, UpdateThreeGppRegistration).body.guami, guami(second), "as registered");
+}
+
+/// The UE requests a registration update in the second network, up to the open request to the UDM.
+fn moves(world: &mut World, phone: &mut Phone) {
+    let [_, second] = plmns();
+    phone.location = at(second);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request);
+    phone.connect(world, nas);
+}
+
+/// The connection ends before the UDM has answered.
+#[test]
+fn the_subscription_of_the_former_network_is_not_used_after_an_interrupted_registration() {
+    let [_, second] = plmns();
+    for is_registered in [false, true] {
+        let (mut world, mut phone) = (world(&[]), Phone::default());
+        phone.register(&mut world);
+        phone.release(&mut world);
+        world.script.insert(Operation::ThreeGppRegistration, None);
+        world.script.insert(Operation::GetDataSets, None);
+        moves(&mut world, &mut phone);
+        if is_registered {
+            answered!(world, ThreeGppRegistration);
+        }
+        phone.release(&mut world);
+        world.calls.clear();
+        moves(&mut world, &mut phone);
+        assert_eq!(answered!(world, ThreeGppRegistration).body.guami, guami(second));
+        assert_eq!(answered!(world, GetDataSets).plmn_id, Some(second.into()));
+        phone.accepted(&mut world);
+    }
+}
+
+/// The UDM has the AMF's registration in the first network still.
+#[test]
+fn a_ue_that_may_not_use_the_other_network_is_purged_in_the_first() {
+    let [first, _] = plmns();
+    let mut world = world(&[Operation::UpdateThreeGppRegistration]);
+    let mut phone = Phone::default();
+    phone.register(&mut world);
+    phone.release(&mut world);
+    let refusal = problem(pith_sbi::Cause::RoamingNotAllowed);
+    world.script.insert(Operation::ThreeGppRegistration, refusal);
+    moves(&mut world, &mut phone);
+    let GmmMessage::RegistrationReject(_) = phone.receive(&mut world) else { panic!() };
+    phone.released(&mut world);
+    assert_eq!(answered!(world, UpdateThreeGppRegistration).body.guami, guami(first));
 }
 
 /// The SMF has prepared the session of a UE for a handover from the first network to the second.

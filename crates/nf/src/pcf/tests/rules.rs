@@ -382,6 +382,12 @@ fn a_change_of_an_application_session_is_a_merge_patch() {
         patch(&mut bench, &id, json!({"medComponents": {"1": {"medCompN": 1, "fStatus": "DISABLED"}}}));
     let (flows, qos, status) = rule_in(&seen);
     assert_eq!((flows, qos.maxbr_dl, status), (2, Some(BitRate::kbps(100)), Some(FlowStatus::Disabled)));
+    // On hold: no rate (RFC 3264 8.4).
+    let silent = json!({"marBwUl": "0 bps", "marBwDl": "0 bps", "mirBwDl": "0 bps"});
+    let seen = patch(&mut bench, &id, json!({"medComponents": {"1": silent}}));
+    let (_, qos, status) = rule_in(&seen);
+    let usual = Some(BitRate::kbps(64));
+    assert_eq!((qos.gbr_ul, qos.gbr_dl, status), (usual, usual, Some(FlowStatus::Disabled)));
     // The status of the IP flows counts more than that of the component.
     let flow = json!({"fNum": 1, "fStatus": "ENABLED-UPLINK"});
     let seen = patch(
@@ -435,6 +441,32 @@ fn an_application_subscribes_to_events_and_unsubscribes() {
     assert_eq!(bench.request(delete).problem().status, 403);
 }
 
+/// The SMF enforces the medium as it was before the change (TS 29.514 4.2.5.8).
+#[test]
+fn an_application_gets_to_know_that_its_change_has_no_resources() {
+    let (mut bench, _) = with_session();
+    let (id, seen) = called(&mut bench, call(Some(MediaType::Audio)));
+    bench.reply(notified(&seen).0, Ok(Response::NoContent));
+    let kept = || vec![RuleReport::new(vec!["app1-1-1".into()], RuleStatus::Active)];
+    let mut errors = ErrorReport::default();
+    errors.rule_reports = kept();
+    let refusal = Problem::new(Cause::PccRuleEvent);
+    let refusal = refusal.with(ProblemMore::SmPolicyUpdateNotifyError(Box::new(errors)));
+    let partial = SmPolicyUpdateNotifyResult::PartialSuccess(vec![PartialSuccessReport {
+        rule_reports: kept(),
+        ..PartialSuccessReport::new(FailureCause::PccRuleEvent)
+    }]);
+    let partial = Response::SmPolicyUpdateNotifyResult(Box::new(partial));
+    for (kbps, reply) in [(200, Err(refusal.into())), (300, Ok(partial))] {
+        let rate = format!("{kbps} Kbps");
+        let seen = patch(&mut bench, &id, json!({"medComponents": {"1": {"marBwDl": rate}}}));
+        let seen = bench.reply(notified(&seen).0, reply);
+        let (_, Request::AppSessionEventNotify(event)) = seen.call() else { panic!("{seen:?}") };
+        let report = &event.body.failed_resourc_alloc_reports[0];
+        assert_eq!(report.mc_resourc_status.as_deref(), Some("ACTIVE"));
+    }
+}
+
 #[test]
 fn wrong_media_are_refused_with_their_place() {
     let (mut bench, _) = with_session();
@@ -469,7 +501,7 @@ fn wrong_media_are_refused_with_their_place() {
         (
             |it| {
                 it.med_type = Some(MediaType::Audio);
-                (it.mir_bw_ul, it.mir_bw_dl) = (Some(BitRate(0)), Some(BitRate(0)));
+                (it.mar_bw_ul, it.mar_bw_dl) = (Some(BitRate(0)), Some(BitRate(0)));
             },
             400,
             "INVALID_SERVICE_INFORMATION",

@@ -61,9 +61,10 @@ pub(super) fn on_reply(
             modification::apply_answer(&state, session, env, decision);
             return state;
         }
+        let mut state = state;
         if let Err(problem) = &reply {
             session.log(env, Level::Debug, || format!("a call whose answer is not needed failed: {problem}"));
-            refused_transfer::on_refusal(&state, session, env, call, problem);
+            refused_transfer::on_refusal(&mut state, session, env, call, problem);
         }
         consumer::delete_created_resource(reply, env.out);
         return state;

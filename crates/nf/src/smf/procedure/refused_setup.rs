@@ -65,14 +65,16 @@ pub(in crate::smf) fn on_unusable(
     }
 }
 
-/// The gNB has released the default flow, and perhaps others.
+/// The gNB has released the default flow, and perhaps others. The target gNB of a handover gets all flows.
 pub(in crate::smf) fn on_default_flow_released(
     state: State,
     session: &mut SmContext,
     env: &mut Env<'_>,
 ) -> State {
     match state {
-        State::Established(established) if established.user_plane.gnb.is_some() => {
+        State::Established(established)
+            if established.user_plane.gnb.is_some() && !session.is_handed_over() =>
+        {
             session.log(env, Level::Warn, || "the gNB has released the default QoS flow".to_owned());
             release_resources(established, session, env)
         }

@@ -63,7 +63,7 @@ fn may_wait(state: &State) -> bool {
 
 /// The AMF refuses a message for whose answer no state waits.
 pub(super) fn on_refusal(
-    state: &State,
+    state: &mut State,
     session: &mut SmContext,
     env: &mut Env<'_>,
     call: CallId,
@@ -83,6 +83,9 @@ pub(super) fn on_refusal(
         return;
     } else if session.accept.is_some() {
         return establishment::note_refused(session);
+    } else if let State::AwaitingResourceSetup(setup) = state {
+        // The session was restored meanwhile, and waits for no call.
+        return setup.note_refused(session, env);
     } else if call.requests_paging() {
         session.pending.downlink_data = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_none());
     } else if session.modification.is_none() {

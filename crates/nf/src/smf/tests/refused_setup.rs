@@ -2,7 +2,7 @@
 //! 9.3.4.2).
 
 use super::flows::{gnb_sends, with_voice};
-use super::handover::{completed, prepared_flows, required, switch_to};
+use super::handover::{self, completed, prepared_flows, required, switch_to};
 use super::world::*;
 use crate::kit::Timer;
 use pith_nas::gsm::PduSessionReleaseComplete;
@@ -136,15 +136,19 @@ fn resources_without_their_default_flow_are_released_and_the_session_stays() {
     }
 }
 
+/// During a handover the AMF refuses the command to release resources (TS 29.518 5.2.2.3.1); the target gNB gets all flows.
 #[test]
-fn a_released_default_flow_of_an_inactive_session_changes_nothing() {
-    let mut world = World::established();
-    world.deactivate();
-    world.take_ladder();
-    let cause = NgapCause::RadioNetwork(CauseRadioNetwork::radio_resources_not_available);
-    let transfer = NotifyTransfer { flows: vec![], released: vec![(1, cause)] };
-    gnb_sends(&mut world, N2SmInfoType::PduResNty, transfer.encode());
-    assert_eq!(world.take_ladder(), "amf <- 204");
+fn a_released_default_flow_changes_nothing_without_resources_and_in_a_handover() {
+    let in_state: [fn(&mut World); 3] = [World::deactivate, handover::required, handover::prepared];
+    for begin in in_state {
+        let mut world = World::established();
+        begin(&mut world);
+        world.take_ladder();
+        let cause = NgapCause::RadioNetwork(CauseRadioNetwork::radio_resources_not_available);
+        let transfer = NotifyTransfer { flows: vec![], released: vec![(1, cause)] };
+        gnb_sends(&mut world, N2SmInfoType::PduResNty, transfer.encode());
+        assert_eq!(world.take_ladder(), "amf <- 204");
+    }
 }
 
 #[test]

@@ -506,19 +506,26 @@ fn the_ue_gets_an_accept_that_is_refused_during_the_restart_of_the_upf() {
     world.gnb_answers();
     is_set_up(&world);
 
-    let mut world = World::new();
-    world.script.insert(Operation::N1N2MessageTransfer, None);
-    world.establish();
-    let (tag, _) = world.open.pop().unwrap();
-    world.n4_input(N4Input::UpfRestarted { upf: UPF });
-    let refusal = problem(SbiCause::TemporaryRejectHandoverOngoing).unwrap();
-    let seen = world.bench.reply(tag, refusal);
-    world.follow(seen);
-    returns(&mut world);
-    world.expire(Timer::SbiGuard);
-    assert_eq!(accepts(&world), 2);
-    world.gnb_answers();
-    is_set_up(&world);
+    for is_restored_before in [false, true] {
+        let mut world = World::new();
+        world.script.insert(Operation::N1N2MessageTransfer, None);
+        world.establish();
+        let (tag, _) = world.open.pop().unwrap();
+        world.n4_input(N4Input::UpfRestarted { upf: UPF });
+        if is_restored_before {
+            returns(&mut world);
+        }
+        let refusal = problem(SbiCause::TemporaryRejectHandoverOngoing).unwrap();
+        let seen = world.bench.reply(tag, refusal);
+        world.follow(seen);
+        if !is_restored_before {
+            returns(&mut world);
+        }
+        world.expire(Timer::SbiGuard);
+        assert_eq!(accepts(&world), 2);
+        world.gnb_answers();
+        is_set_up(&world);
+    }
 }
 
 /// A second accept would end the session: the UE answers it with 5GSM STATUS #47.

@@ -70,7 +70,7 @@ impl AwaitingUecmRegistration {
             let error = RegistrationError::of_problem(Operation::ThreeGppRegistration, &problem);
             return emergency::accept_or_fail(ue, env, self.attempt, error);
         }
-        ue.registered_in_udm = true;
+        consumer::note_registered_in_udm(ue, env);
         let call = consumer::subscription_data(ue, env).ok_or(RegistrationError::NoIdentity)?;
         // What was to be requested because of a change before. A change from now on is requested after the registration.
         ue.refresh_call = None;

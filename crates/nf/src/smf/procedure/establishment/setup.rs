@@ -116,15 +116,21 @@ impl AwaitingResourceSetup {
 
     /// The gNB, or the AMF, refuses because the UE is handed over: the messages are sent again, until that was refused too often.
     pub(in crate::smf) fn on_handover(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
-        match &mut self.accept {
-            Some(accept) if accept.repetitions < MOST_REPETITIONS => accept.is_refused = true,
-            _ => return self.on_failure(session, env),
+        if self.accept.is_none_or(|accept| accept.repetitions >= MOST_REPETITIONS) {
+            return self.on_failure(session, env);
         }
+        self.note_refused(session, env);
+        State::AwaitingResourceSetup(self)
+    }
+
+    /// The messages are sent again soon.
+    pub(in crate::smf) fn note_refused(&mut self, session: &mut SmContext, env: &mut Env<'_>) {
+        let Some(accept) = &mut self.accept else { return };
+        accept.is_refused = true;
         session.log(env, Level::Info, || {
             "the UE is handed over, or registers: it gets the accept later".to_owned()
         });
         session.start(env, SessionTimer::Guard, refused_transfer::REPETITION);
-        State::AwaitingResourceSetup(self)
     }
 
     /// The guard timer expires: the messages are sent again, or the gNB did not answer in time.
