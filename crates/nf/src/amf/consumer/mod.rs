@@ -34,7 +34,7 @@ use pith_sbi::npcf_ampolicycontrol as npcf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
 use pith_sbi::{Base64, NfType, Reply, ResourceUri, Response, Uri};
-use pith_types::{ContextId, Guami, Snssai};
+use pith_types::{ContextId, Guami, Plmn, Snssai};
 use std::sync::Arc;
 
 /// Requests that change or delete a resource go to the NF that created it.

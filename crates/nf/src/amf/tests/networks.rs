@@ -4,7 +4,7 @@
 use super::n2_handover::required;
 use super::world::*;
 use crate::amf::config::ServedPlmn;
-use crate::kit::GnbInfo;
+use crate::kit::{GnbInfo, Input, N2Input};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::{MobileIdentity, RegistrationKind};
@@ -42,12 +42,16 @@ fn world(open: &[Operation]) -> World {
     config.plmns.push(ServedPlmn { plmn: second, slices: vec![Snssai::of_sst(1)] });
     config.tais.push(area(second));
     let mut world = World::with(config);
+    set_up_gnbs(&mut world);
+    open.iter().for_each(|operation| _ = world.script.insert(*operation, None));
+    world
+}
+
+fn set_up_gnbs(world: &mut World) {
     for gnb in [GNB, OTHER_GNB] {
         let supported = plmns().map(|plmn| (area(plmn), vec![Snssai::of_sst(1)])).to_vec();
         world.set_up_gnb(gnb, GnbInfo { supported, ..World::gnb_info(gnb) }, false);
     }
-    open.iter().for_each(|operation| _ = world.script.insert(*operation, None));
-    world
 }
 
 /// Answers the open request of that operation with success, and returns it.
@@ -170,7 +174,7 @@ fn moves(world: &mut World, phone: &mut Phone) {
     phone.connect(world, nas);
 }
 
-/// The connection ends before the UDM has answered.
+/// The gNB fails before the UDM has answered.
 #[test]
 fn the_subscription_of_the_former_network_is_not_used_after_an_interrupted_registration() {
     let [_, second] = plmns();
@@ -184,7 +188,8 @@ fn the_subscription_of_the_former_network_is_not_used_after_an_interrupted_regis
         if is_registered {
             answered!(world, ThreeGppRegistration);
         }
-        phone.release(&mut world);
+        world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+        set_up_gnbs(&mut world);
         world.calls.clear();
         moves(&mut world, &mut phone);
         assert_eq!(answered!(world, ThreeGppRegistration).body.guami, guami(second));
