@@ -281,7 +281,11 @@ impl Amf {
         out: &mut Outbox,
     ) {
         if tag.owner == context::IGNORED_REPLY.owner {
-            self.released(tag.step, out);
+            let effects = out.effects().len();
+            self.with_env(now, out, |env| consumer::undo(env, reply));
+            let further = out.number_calls(effects, context::IGNORED_REPLY, || self.ended.next_number());
+            self.ended.follow(tag.step, &further);
+            return self.released(tag.step, out);
         }
         let key = Key::from_u64(tag.owner);
         if !self.ues.contains(key) {

@@ -37,6 +37,15 @@ impl EndedContexts {
         self.contexts.insert(id, EndedContext { calls, ue, document });
     }
 
+    /// The answer to a request makes further ones necessary: the document is kept until these are answered, too.
+    pub fn follow(&mut self, call: u32, further: &[u32]) {
+        let Some(id) = self.calls.get(&call).copied() else { return };
+        if let Some(context) = self.contexts.get_mut(&id) {
+            context.calls += further.len() as u32;
+            self.calls.extend(further.iter().map(|call| (*call, id)));
+        }
+    }
+
     /// A request was answered, or failed for good. Returns its context, if nothing is left of it.
     pub fn answered(&mut self, call: u32) -> Option<ContextId> {
         let id = self.calls.remove(&call)?;

@@ -5,8 +5,8 @@ use super::emergency;
 use super::handover_between_amfs::{take_call, target_config};
 use super::world::{Phone, World, config, k_amf_of};
 use crate::amf::AmfConfig;
-use crate::kit::{Caller, Input, Nf, Tag, Target, Timer};
-use crate::testing::client;
+use crate::kit::{Caller, Input, NetworkFunction, Nf, StoreScope, Tag, Target, Timer, Tracking};
+use crate::testing::{Stored, client};
 use pith_crypto::nas::IntegrityAlgorithm;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
@@ -681,7 +681,11 @@ fn an_am_policy_that_is_not_transferred_is_deleted_by_the_old_amf() {
 #[test]
 fn a_taken_am_policy_ends_with_the_registration() {
     let (mut old, mut new, mut phone) = other_amfs();
-    new.script.insert(Operation::ThreeGppRegistration, None);
+    let mut stored = Stored::default();
+    new.amf.track_contexts(Tracking::default());
+    for operation in [Operation::ThreeGppRegistration, Operation::DeleteAmPolicyAssociation] {
+        new.script.insert(operation, None);
+    }
     comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
     carry(&mut new, &mut old, Operation::UeContextTransfer);
     new.input(Input::N2(crate::kit::N2Input::GnbDown { gnb: super::world::GNB }));
@@ -691,6 +695,14 @@ fn a_taken_am_policy_ends_with_the_registration() {
         ladder.contains("pcf  <- UpdateAmPolicyAssociation\npcf  <- DeleteAmPolicyAssociation"),
         "{ladder}"
     );
+    // An AMF that is killed now deletes it after its restart.
+    let mut documents = |new: &mut World| {
+        stored.store(&mut new.amf, StoreScope::Changed);
+        stored.documents.len()
+    };
+    let before = documents(&mut new);
+    new.reply_to(Operation::DeleteAmPolicyAssociation, Ok(Response::NoContent));
+    assert_eq!((before, documents(&mut new)), (1, 0));
     new.assert_empty();
 }
 
