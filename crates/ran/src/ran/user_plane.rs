@@ -18,6 +18,7 @@ use pith_pfcp::gtpu::{
 };
 use pith_types::Teid;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
+use std::time::Duration;
 
 /// Source port of UEs' streams.
 const PROBE_PORT: u16 = 40_000;
@@ -28,6 +29,9 @@ const PAGE_PORT: u16 = 40_001;
 /// Octets of the GTP-U header with a PDU Session Container.
 const HEADER: usize = 16;
 
+/// Time in which packets of a removed QoS flow may arrive: N2 and N3 have no common order, and the network between UPF and gNB has queues.
+const IN_FLIGHT: Duration = Duration::from_millis(500);
+
 /// The owner of a downlink tunnel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint {
@@ -35,11 +39,29 @@ pub(super) struct Endpoint {
     pub(super) session: u8,
     flows: QosFlows,
     reflective: QosFlows,
+    /// Flows that were removed last, and when.
+    removed: Option<(QosFlows, Instant)>,
 }
 
 impl Endpoint {
     pub(super) const fn of(ue: UeKey, bearer: &Bearer) -> Self {
-        Self { ue, session: bearer.session, flows: bearer.flows, reflective: bearer.reflective }
+        let Bearer { session, flows, reflective, .. } = *bearer;
+        Self { ue, session, flows, reflective, removed: None }
+    }
+
+    /// The bearer has these flows from now on.
+    fn change(&mut self, flows: QosFlows, reflective: QosFlows, now: Instant) {
+        let removed: QosFlows = self.flows.iter().filter(|qfi| !flows.has(*qfi)).collect();
+        if removed.iter().next().is_some() {
+            self.removed = Some((removed, now));
+        }
+        (self.flows, self.reflective) = (flows, reflective);
+    }
+
+    /// Whether a packet of that flow may arrive.
+    fn may_have(&self, qfi: u8, now: Instant) -> bool {
+        let may_be_in_flight = |(flows, at): (QosFlows, Instant)| flows.has(qfi) && now < at + IN_FLIGHT;
+        self.flows.has(qfi) || self.removed.is_some_and(may_be_in_flight)
     }
 }
 
@@ -70,7 +92,7 @@ impl Ran {
             *moved = bearer;
         }
         if let Some(endpoint) = self.endpoints.get_mut(&bearer.downlink) {
-            (endpoint.flows, endpoint.reflective) = (bearer.flows, bearer.reflective);
+            endpoint.change(bearer.flows, bearer.reflective, self.now);
         }
     }
 
@@ -282,7 +304,9 @@ impl Ran {
         let endpoint = self.endpoints.get(&teid).copied().or_else(|| self.former_tunnels.draining(teid));
         let Some(endpoint) = endpoint else { return self.refuse_gpdu(from, teid) };
         match packet.pdu_session_information() {
-            Some(PduSessionInformation::Downlink(information)) if endpoint.flows.has(information.qfi) => {
+            Some(PduSessionInformation::Downlink(information))
+                if endpoint.may_have(information.qfi, self.now) =>
+            {
                 // The gNB ignores the RQI in other flows (TS 38.415 5.5.3.4).
                 if information.rqi && endpoint.reflective.has(information.qfi) {
                     self.reflect(endpoint, information.qfi, packet.payload);
@@ -411,4 +435,24 @@ fn misdelivered(own: &ue::Session, framed: &[Network], packet: &[u8]) -> Option<
     let is_behind = to.is_some_and(|to| framed.iter().any(|network| network.contains(to)));
     let is_misdelivered = !is_behind && (to.is_none() || own.ipv4.map(IpAddr::V4) != to);
     is_misdelivered.then(|| format!("a packet for {to:?} at a UE with {:?} and {:?}", own.ipv4, own.ipv6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_a_removed_flow_may_be_in_flight_for_some_time() {
+        let flows = |qfis: &[u8]| qfis.iter().copied().collect::<QosFlows>();
+        let (all, first) = (flows(&[1, 2]), flows(&[1]));
+        let mut endpoint =
+            Endpoint { ue: UeKey(0), session: 1, flows: all, reflective: flows(&[]), removed: None };
+        endpoint.change(first, flows(&[]), Instant::START);
+        let has =
+            |endpoint: &Endpoint, after| [1, 2, 3].map(|qfi| endpoint.may_have(qfi, Instant::START + after));
+        assert_eq!(has(&endpoint, Duration::ZERO), [true, true, false]);
+        assert_eq!(has(&endpoint, IN_FLIGHT), [true, false, false]);
+        endpoint.change(all, flows(&[]), Instant::START);
+        assert_eq!(has(&endpoint, IN_FLIGHT), [true, true, false]);
+    }
 }
