@@ -315,9 +315,13 @@ fn a_worker_with_nothing_due_sleeps() {
         });
         wait_for("empty queues", || lab.upf.counters().buffered == 0);
         thread::sleep(Duration::from_millis(50));
-        let before = cpu_of_workers();
-        thread::sleep(Duration::from_millis(500));
-        assert!(cpu_of_workers() - before < Duration::from_millis(2));
+        // A neighbour's packets, or an interrupt in a worker's time, may disturb a measurement; a worker that polls fails all of them.
+        let used = [(); 4].map(|()| {
+            let before = cpu_of_workers();
+            thread::sleep(Duration::from_millis(500));
+            cpu_of_workers() - before
+        });
+        assert!(used.iter().any(|used| *used < Duration::from_millis(2)), "{used:?}");
     }
 }
 
