@@ -207,10 +207,7 @@ mod tests {
             ("2-0d0e0f".parse().unwrap(), SnssaiRejection::NotAvailableInPlmn),
             (Snssai::of_sst(3), SnssaiRejection::NotAvailableInRegistrationArea),
         ];
-        assert_eq!(
-            read("102a1301 0140020d0e0f1103".replace(' ', "").as_str()),
-            Ok(RejectedNssai(rejected.clone()))
-        );
+        assert_eq!(read("102a13010140020d0e0f1103"), Ok(RejectedNssai(rejected.clone())));
         let without_timer = RejectedNssai(rejected).extended();
         assert_eq!(hex::encode(&without_timer), "02130140020d0e0f1103");
         assert_eq!(RejectedNssai::of_extended(&without_timer).unwrap().extended(), without_timer);

@@ -34,7 +34,7 @@ impl Allowance {
         self.take_several(now, 1)
     }
 
-    /// Takes `count` units if that many are left. Returns whether they were.
+    /// Takes `count` units, or none if fewer are left. Returns whether it took them.
     pub fn take_several(&mut self, now: Instant, count: u32) -> bool {
         let is_left = self.has_left(now) && self.left >= count;
         if is_left {
