@@ -33,8 +33,9 @@ import time
 RUNS = [1, 32, 100, 256, 1000]
 # UEs of the procedures of mobility, and how often each performs them in a run.
 MOBILITY = {1: 40, 32: 10, 256: 4, 1000: 2}
-# The steps of a round, and those of them that have a row.
-ROUND = ["idle", "service", "idle", "page", "xn", "n2"]
+# The steps of a round, and those of them that have a row. The UPF learns that a UE is idle after its gNB (TS 23.502 4.2.6); until then it
+# forwards packets to the gNB, which drops them. So the packets that page come later.
+ROUND = ["idle", "service", "idle", "wait:300", "page", "xn", "n2"]
 PROCEDURES = ["service request", "paging", "Xn handover", "N2 handover"]
 # Aims: core CPU of a handover, and paging from the packet to its delivery with one UE.
 HANDOVER_MS, PAGING_MS = 0.1, 3.0

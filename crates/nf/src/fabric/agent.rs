@@ -88,7 +88,7 @@ pub(super) enum Route {
     /// Over HTTP/2.
     Http(Arc<ApiRoot>),
     /// Not known: must be discovered through the NRF.
-    Discover(Query),
+    Discover(Box<Query>),
 }
 
 /// The agent of a shard.
@@ -285,7 +285,7 @@ impl Agent {
     }
 
     /// The route of a call.
-    pub(super) fn route(&mut self, now: Instant, call: &Call) -> Result<Route, Problem> {
+    pub(super) fn route(&mut self, now: Instant, call: &Call) -> Result<Route, Box<Problem>> {
         let nf = call.target_nf();
         match &call.target {
             Target::Root(root) => return Ok(self.route_to(now, root, nf, call)),
@@ -298,7 +298,7 @@ impl Agent {
         let question = Query::of(call).ok_or_else(|| Problem::not_reachable("a callback without a root"))?;
         match self.choose(now, &question) {
             Some(root) => Ok(self.route_to(now, &root, nf, call)),
-            None => Ok(Route::Discover(question)),
+            None => Ok(Route::Discover(Box::new(question))),
         }
     }
 

@@ -120,6 +120,11 @@ pub(super) struct Passages {
 }
 
 impl Passages {
+    /// Whether a block has passed to or from this shard.
+    pub(super) const fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
     /// Whether the copies of contexts of a block must stay: it is about to be passed.
     pub(super) fn needs_copies(&self, block: BlockId) -> bool {
         self.leaving.as_ref().is_some_and(|leaving| leaving.change.block == block)

@@ -110,6 +110,11 @@ pub(super) struct Restoring {
 }
 
 impl Restoring {
+    /// Whether the contexts of former runs are all restored.
+    pub(super) fn is_complete(&self) -> bool {
+        self.unrestored.is_empty()
+    }
+
     /// What an input waits for, if it does.
     fn portion(&self, nf: Nf, needs: Needs, has: impl Fn(ContextId) -> bool) -> Option<Portion> {
         match needs {

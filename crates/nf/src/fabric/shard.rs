@@ -91,7 +91,7 @@ pub enum ShardInput {
     Operate {
         /// Returned with the answer.
         exchange: u64,
-        what: Order,
+        what: Box<Order>,
     },
     /// A connection over HTTP/2 to that authority (host and port) ended.
     ConnectionLost { authority: Arc<str> },
@@ -383,17 +383,30 @@ impl Shard {
     }
 
     fn run(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
-        while let Some((nf, input, asked)) = self.queue.pop_front() {
-            let Some(input) = self.redirect_if_elsewhere(now, (nf, input, asked), out) else { continue };
-            let Some(input) = self.forward_if_passed((nf, input, asked), out) else { continue };
-            let Some((nf, input, asked)) = self.hold_if_unrestored((nf, input, asked), out) else { continue };
-            let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) else { continue };
+        while let Some(queued) = self.queue.pop_front() {
+            let Some((nf, input, asked)) = self.take_if_here(now, queued, out) else { continue };
+            if self.is_elsewhere(nf, &input, asked) {
+                self.forward_on(nf, input, asked, out);
+                continue;
+            }
             if let Some(input) = self.hold_if_absent((nf, input, asked), out) {
                 self.deliver(now, nf, input);
                 self.load_missed(nf, out);
             }
             self.route(now, nf, out);
         }
+    }
+
+    /// Returns the input if its context, as far as it names one, is in this shard, or is loaded from here.
+    fn take_if_here(&mut self, now: Instant, queued: Queued, out: &mut Vec<ShardEffect>) -> Option<Queued> {
+        let is_alone = self.agent.instances().roots.is_empty();
+        if is_alone && !self.passages.has_changed() && self.restoring.is_complete() {
+            return Some(queued);
+        }
+        let (nf, input, asked) = queued;
+        let input = self.redirect_if_elsewhere(now, (nf, input, asked), out)?;
+        let input = self.forward_if_passed((nf, input, asked), out)?;
+        self.hold_if_unrestored((nf, input, asked), out)
     }
 
     fn inspect(&self, exchange: u64, what: Inspect, page: &Page) -> ShardEffect {
@@ -440,26 +453,21 @@ impl Shard {
     }
 
     /// A request may name a context by its SUPI, which says nothing about the shard that has it. It is passed from shard to
-    /// shard until one has the context; the last one answers that there is none. Returns any other input.
-    fn forward_if_elsewhere(
-        &self,
-        nf: Nf,
-        input: Input,
-        asked: u16,
-        out: &mut Vec<ShardEffect>,
-    ) -> Option<Input> {
-        let Input::Request { reply, request } = input else { return Some(input) };
+    /// shard until one has the context; the last one answers that there is none.
+    fn is_elsewhere(&self, nf: Nf, input: &Input, asked: u16) -> bool {
+        let Input::Request { request, .. } = input else { return false };
         let lacks_context = |(hosted, function): &(Nf, Box<dyn NetworkFunction>)| {
-            *hosted == nf && !function.has_context(&request)
+            *hosted == nf && !function.has_context(request)
         };
-        let asked = asked + 1;
-        if asked >= self.agent.shards() || !self.functions.iter().any(lacks_context) {
-            return Some(Input::Request { reply, request });
-        }
+        asked + 1 < self.agent.shards() && self.functions.iter().any(lacks_context)
+    }
+
+    /// Passes a request to the next shard.
+    fn forward_on(&self, nf: Nf, input: Input, asked: u16, out: &mut Vec<ShardEffect>) {
+        let Input::Request { reply, request } = input else { return };
         let from = self.caller_outside(reply.caller());
         let shard = self.agent.next_shard();
-        out.push(ShardEffect::Forward { shard, nf, from, request, asked });
-        None
+        out.push(ShardEffect::Forward { shard, nf, from, request, asked: asked + 1 });
     }
 
     /// A caller as other shards see it.
@@ -551,7 +559,7 @@ impl Shard {
     /// Routes the effects of `nf`; those that stay on the shard are queued.
     pub(super) fn route(&mut self, now: Instant, nf: Nf, out: &mut Vec<ShardEffect>) {
         let mut effects = std::mem::take(&mut self.effects);
-        effects.extend(self.outbox.drain());
+        self.outbox.drain_into(&mut effects);
         for effect in effects.drain(..) {
             self.route_one(now, nf, effect, out);
         }
@@ -629,11 +637,11 @@ impl Shard {
                 self.send_http(now, call, out);
             }
             Ok(Route::Discover(question)) => {
-                if let Some(discovery) = self.agent.discover(question, call) {
+                if let Some(discovery) = self.agent.discover(*question, call) {
                     self.call(now, discovery, out);
                 }
             }
-            Err(problem) => self.fail(&call, problem),
+            Err(problem) => self.fail(&call, *problem),
         }
     }
 

@@ -598,3 +598,18 @@ fn an_nrf_in_cleartext_gets_each_service_at_both_addresses() {
         "as an NF without TLS may read it"
     );
 }
+
+/// They are moved several times for each input. The compiler calls `memcpy` for larger ones.
+#[test]
+fn inputs_and_effects_have_at_most_128_octets() {
+    let sizes = [
+        size_of::<super::ShardInput>(),
+        size_of::<super::ShardEffect>(),
+        size_of::<crate::kit::Input>(),
+        size_of::<crate::kit::Effect>(),
+        size_of::<super::agent::Call>(),
+        size_of::<super::absent::Queued>(),
+        size_of::<super::agent::Route>(),
+    ];
+    assert!(sizes.iter().all(|size| *size <= 128), "{sizes:?}");
+}

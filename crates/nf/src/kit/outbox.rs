@@ -53,6 +53,15 @@ impl Outbox {
         Self { effects: Vec::new(), verbosity }
     }
 
+    /// Moves all effects, in their order, to the end of a list.
+    pub fn drain_into(&mut self, list: &mut Vec<Effect>) {
+        if list.is_empty() {
+            std::mem::swap(list, &mut self.effects);
+        } else {
+            list.append(&mut self.effects);
+        }
+    }
+
     /// Removes and returns all effects, in their order.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
         self.effects.drain(..)

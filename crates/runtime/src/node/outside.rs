@@ -261,7 +261,7 @@ impl ProcessShards {
             return 0;
         }
         for shard in &self.shards {
-            shard.send(ShardInput::Operate { exchange, what: what.clone() });
+            shard.send(ShardInput::Operate { exchange, what: Box::new(what.clone()) });
             shard.process_or_wake();
         }
         self.shards.len()

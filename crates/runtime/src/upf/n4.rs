@@ -20,10 +20,19 @@ pub struct N4 {
 
 /// Received datagrams.
 pub struct Batch {
+    headers: Vec<mmsghdr>,
+    /// The headers point at these, and they at the buffers. None is moved or reallocated.
+    vectors: Vec<iovec>,
+    names: Vec<sockaddr_storage>,
     buffers: Box<[u8]>,
+    /// Headers that the kernel has filled, which are prepared before the next call.
+    filled: usize,
     /// The sender of each buffer's datagram, and its length; `None` for a sender of an unknown address family.
     received: Vec<Option<(SocketAddr, usize)>>,
 }
+
+// SAFETY: the pointers are only used within `N4::receive`, which borrows the batch.
+unsafe impl Send for Batch {}
 
 impl N4 {
     pub fn new(socket: UdpSocket) -> io::Result<Self> {
@@ -37,39 +46,24 @@ impl N4 {
 
     /// Replaces the datagrams of a batch by those that the socket has. Returns whether it has no more.
     pub fn receive(&self, batch: &mut Batch) -> bool {
-        batch.received.clear();
-        // SAFETY: all-zero bytes are valid for these C structures.
-        let (mut headers, mut vectors, mut names) = unsafe {
-            (
-                std::mem::zeroed::<[mmsghdr; BATCH]>(),
-                std::mem::zeroed::<[iovec; BATCH]>(),
-                std::mem::zeroed::<[sockaddr_storage; BATCH]>(),
-            )
-        };
-        let parts = batch.buffers.chunks_exact_mut(LONGEST).zip(&mut vectors).zip(&mut names);
-        for (header, ((buffer, vector), name)) in headers.iter_mut().zip(parts) {
-            *vector = iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-            let header = &mut header.msg_hdr;
-            (header.msg_name, header.msg_namelen) = ((&raw mut *name).cast(), size_of_val(name) as _);
-            (header.msg_iov, header.msg_iovlen) = (vector, 1);
-        }
-        // SAFETY: each header points at a name and a vector on this stack, and the vector at a buffer of the batch.
+        batch.prepare();
+        // SAFETY: each header points at a name and a vector of the batch, and the vector at a buffer of the batch.
         let count = unsafe {
             let none = std::ptr::null_mut();
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
-                headers.as_mut_ptr(),
+                batch.headers.as_mut_ptr(),
                 BATCH as u32,
                 libc::MSG_DONTWAIT as _,
                 none,
             )
         };
-        let count = usize::try_from(count).unwrap_or(0);
-        let filled = headers.iter().zip(&names).take(count);
+        batch.filled = usize::try_from(count).unwrap_or(0);
+        let filled = batch.headers.iter().zip(&batch.names).take(batch.filled);
         batch
             .received
             .extend(filled.map(|(header, name)| Some((decode_address(name)?, header.msg_len as usize))));
-        count < BATCH
+        batch.filled < BATCH
     }
 
     /// Sends with the next [`flush`](Self::flush).
@@ -105,7 +99,28 @@ impl AsFd for N4 {
 
 impl Batch {
     pub fn new() -> Self {
-        Self { buffers: vec![0; BATCH * LONGEST].into(), received: Vec::with_capacity(BATCH) }
+        // SAFETY: all-zero bytes are valid for these C structures.
+        let (header, vector, name) = unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
+        Self {
+            headers: vec![header; BATCH],
+            vectors: vec![vector; BATCH],
+            names: vec![name; BATCH],
+            buffers: vec![0; BATCH * LONGEST].into(),
+            filled: BATCH,
+            received: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// Prepares the headers that the last call has filled: the kernel leaves others as they are.
+    fn prepare(&mut self) {
+        self.received.clear();
+        let parts = self.buffers.chunks_exact_mut(LONGEST).zip(&mut self.vectors).zip(&mut self.names);
+        for (header, ((buffer, vector), name)) in self.headers.iter_mut().zip(parts).take(self.filled) {
+            *vector = iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+            let header = &mut header.msg_hdr;
+            (header.msg_name, header.msg_namelen) = ((&raw mut *name).cast(), size_of_val(name) as _);
+            (header.msg_iov, header.msg_iovlen) = (vector, 1);
+        }
     }
 
     /// The datagrams, in the order of their arrival, with their senders.
@@ -120,6 +135,10 @@ impl Batch {
 
 /// Sends a batch at most, and returns how many the kernel took; an error is that of the first one.
 fn send_some(socket: &UdpSocket, datagrams: &[(SocketAddr, Vec<u8>)]) -> io::Result<usize> {
+    if let [(peer, octets)] = datagrams {
+        // The arrays below take longer to fill than most datagrams to send.
+        return socket.send_to(octets, peer).map(|_| 1);
+    }
     // SAFETY: all-zero bytes are valid for these C structures.
     let (mut headers, mut vectors, mut names) = unsafe {
         (

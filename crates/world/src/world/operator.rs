@@ -35,7 +35,7 @@ impl World {
         };
         for process in 0..self.processes.len() {
             for shard in 0..self.processes[process].shard_hosts.len() {
-                let input = ShardInput::Operate { exchange: 0, what: what.clone() };
+                let input = ShardInput::Operate { exchange: 0, what: Box::new(what.clone()) };
                 self.send_to_shard(process, shard, input);
             }
         }
@@ -97,7 +97,7 @@ impl World {
     pub(super) fn notify_changes(&mut self) {
         for process in 0..self.processes.len() {
             if self.processes[process].nfs.contains(&Nf::Udr) && self.processes[process].is_running() {
-                let input = ShardInput::Operate { exchange: 0, what: Order::NotifyChanges };
+                let input = ShardInput::Operate { exchange: 0, what: Box::new(Order::NotifyChanges) };
                 self.send_to_shard(process, 0, input);
             }
         }

@@ -197,7 +197,7 @@ impl AwaitingAuthenticationResponse {
             (GmmCause::NgKsiAlreadyInUse, _) if !self.attempt.ng_ksi_was_in_use => {
                 Ok(self.with_another_ng_ksi(ue, env))
             }
-            (cause, _) => refused(ue, env, self.attempt, cause),
+            _ => refused(ue, env, self.attempt, failure),
         }
     }
 
@@ -266,20 +266,19 @@ fn proven(confirmation: ConfirmationDataResponse) -> Option<(Supi, KSeaf)> {
     supi.zip(kseaf).filter(|_| success).map(|(supi, kseaf)| (supi, KSeaf::new(kseaf.0)))
 }
 
-/// AUTHENTICATION FAILURE with a cause for which nothing else is left to do. Only #20, #21, #26 and #71 are defined for it; the network treats
-/// others as #111 (TS 24.501 5.4.1.3.7, 9.11.3.2).
+/// AUTHENTICATION FAILURE for which nothing else is left to do. An AUTHENTICATION REJECT makes the USIM invalid, so it is sent only for the causes
+/// after which the specification lets the network send one: #20, #26 and a second #21. A second #71 says nothing of the keys, a #21 without
+/// AUTS is a protocol error, and the network treats undefined causes as #111 (TS 24.501 5.4.1.3.7, 9.11.3.2).
 pub(super) fn refused(
     ue: &mut UeContext,
     env: &mut Env<'_>,
     attempt: Attempt,
-    cause: GmmCause,
+    failure: &AuthenticationFailure,
 ) -> RegistrationStep {
-    let fault = match cause {
+    let fault = match failure.cause {
         GmmCause::MacFailure => AuthenticationFault::Mac,
-        GmmCause::SynchFailure => AuthenticationFault::Synchronisation,
-        GmmCause::NonFiveGAuthenticationUnacceptable | GmmCause::NgKsiAlreadyInUse => {
-            AuthenticationFault::Cause(cause)
-        }
+        GmmCause::SynchFailure if failure.auts.is_some() => AuthenticationFault::Synchronisation,
+        cause @ GmmCause::NonFiveGAuthenticationUnacceptable => AuthenticationFault::Cause(cause),
         cause => return Err(RegistrationError::AuthenticationRefused(cause)),
     };
     failed(ue, env, attempt, None, fault)

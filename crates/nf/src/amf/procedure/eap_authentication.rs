@@ -116,7 +116,7 @@ impl AwaitingEapResponse {
         env.out.log(Level::Debug, || format!("{}: authentication failure {}", ue.name(), failure.cause));
         let Session { attempt, ng_ksi, context } = self.session;
         if failure.cause != GmmCause::NgKsiAlreadyInUse || attempt.ng_ksi_was_in_use {
-            return authentication::refused(ue, env, attempt, failure.cause);
+            return authentication::refused(ue, env, attempt, failure);
         }
         let attempt = Attempt { ng_ksi_was_in_use: true, ..attempt };
         Session { attempt, ng_ksi: ng_ksi_after(ng_ksi), context }.request(ue, env, self.packet)

@@ -117,7 +117,7 @@ fn notify_next(
         let uri = current.callback_reference.clone();
         let notification = SdmChangeNotification { uri, body: ModificationNotification::new(notify_items) };
         let state = AwaitingAcknowledgement { supi, current, others, data, failure, ended };
-        return Step::Call(notification.into(), Transaction::AwaitingAcknowledgement(state));
+        return Step::Call(notification.into(), Transaction::AwaitingAcknowledgement(Box::new(state)));
     }
     match failure {
         Some(problem) => Step::Answer(Err(problem), ended),

@@ -26,7 +26,7 @@ pub(super) enum Transaction {
     /// Waits for the changed data.
     AwaitingChangedData(data_change::AwaitingChangedData),
     /// Waits for the answer of a subscriber NF.
-    AwaitingAcknowledgement(data_change::AwaitingAcknowledgement),
+    AwaitingAcknowledgement(Box<data_change::AwaitingAcknowledgement>),
     /// Waits for the reply to forward.
     Relay(relay::Relay),
     /// Has ended.
@@ -51,8 +51,8 @@ impl Step {
 pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Request) -> Step {
     match request {
         Request::GenerateAuthData(request) => authentication::begin(config, *request),
-        Request::ThreeGppRegistration(request) => registration::begin(config, *request),
-        Request::UpdateThreeGppRegistration(request) => registration::begin_update(*request, from),
+        Request::ThreeGppRegistration(request) => registration::begin(config, request),
+        Request::UpdateThreeGppRegistration(request) => registration::begin_update(request, from),
         Request::DataChangeNotification(notification) => data_change::begin(*notification),
         other => relay::begin(config, now, from, other),
     }

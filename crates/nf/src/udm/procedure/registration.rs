@@ -26,22 +26,22 @@ use pith_types::Guami;
 
 /// Waits for the current registration.
 pub(in crate::udm) struct AwaitingAmfRegistration {
-    request: ThreeGppRegistration,
+    request: Box<ThreeGppRegistration>,
 }
 
 /// Waits until the new registration is stored.
 pub(in crate::udm) struct AwaitingAmfRegistrationUpdate {
-    request: ThreeGppRegistration,
-    old: Option<Amf3GppAccessRegistration>,
+    request: Box<ThreeGppRegistration>,
+    old: Option<Box<Amf3GppAccessRegistration>>,
 }
 
 /// Waits for the registration that an AMF changes.
 pub(in crate::udm) struct AwaitingRegistrationToModify {
-    request: UpdateThreeGppRegistration,
+    request: Box<UpdateThreeGppRegistration>,
     from: Caller,
 }
 
-pub(super) fn begin(_config: &UdmConfig, request: ThreeGppRegistration) -> Step {
+pub(super) fn begin(_config: &UdmConfig, request: Box<ThreeGppRegistration>) -> Step {
     let query = QueryAmfContextThreeGpp { ue_id: request.ue_id.clone() };
     Step::Call(query.into(), Transaction::AwaitingAmfRegistration(AwaitingAmfRegistration { request }))
 }
@@ -49,7 +49,7 @@ pub(super) fn begin(_config: &UdmConfig, request: ThreeGppRegistration) -> Step 
 impl AwaitingAmfRegistration {
     pub(super) fn reply(self, reply: Reply) -> Step {
         let old = match reply {
-            Ok(Response::Amf3GppAccessRegistration(old)) => Some(*old),
+            Ok(Response::Amf3GppAccessRegistration(old)) => Some(old),
             Err(problem) if problem.status == 404 => None,
             Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no registration")),
             Err(problem) => return Step::Answer(Err(problem), Vec::new()),
@@ -117,7 +117,7 @@ fn is_other_context(old: &Amf3GppAccessRegistration, new: &Amf3GppAccessRegistra
 }
 
 /// An AMF changes its own registration, or marks it as purged (TS 29.503 5.3.2.4, 5.3.2.6).
-pub(super) fn begin_update(request: UpdateThreeGppRegistration, from: Caller) -> Step {
+pub(super) fn begin_update(request: Box<UpdateThreeGppRegistration>, from: Caller) -> Step {
     let query = QueryAmfContextThreeGpp { ue_id: request.ue_id.clone() };
     Step::Call(
         query.into(),

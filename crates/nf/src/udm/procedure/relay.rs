@@ -35,7 +35,7 @@ pub(in crate::udm) enum Relay {
     /// The registration of an SMF, as a resource of the UDM. The SMF context that had the session before is notified.
     SmfRegistered(Box<RegisterSmf>, Option<Box<DeregistrationNotification>>),
     /// The subscription, as a resource of the UDM.
-    Subscribed(Supi, SdmSubscription),
+    Subscribed(Supi, Box<SdmSubscription>),
     /// The registration of the session that another one replaces.
     FormerSmfRegistration(Box<RegisterSmf>),
     /// The subscription of the SMF of the former registration has ended: then the new one is stored.
@@ -148,7 +148,7 @@ fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
         }
     };
     body.subscription_id = Some(id.into());
-    let relay = Relay::Subscribed(supi.clone(), body.clone());
+    let relay = Relay::Subscribed(supi.clone(), Box::new(body.clone()));
     Step::Call(CreateSdmSubscriptions { ue_id: supi, body }.into(), Transaction::Relay(relay))
 }
 
@@ -437,7 +437,7 @@ impl Relay {
             (Self::Subscribed(supi, body), Response::SdmSubscriptionCreated(_)) => {
                 let id = body.subscription_id.as_deref().unwrap_or_default();
                 let location = location(format!("/nudm-sdm/v2/{supi}/sdm-subscriptions/{id}"));
-                Response::SdmSubscriptionCreated(Box::new(Created { location, body }))
+                Response::SdmSubscriptionCreated(Box::new(Created { location, body: *body }))
             }
             (Self::Confirmed(supi, body), Response::NoContent) => {
                 let location = location(format!("/nudm-ueau/v1/{supi}/auth-events/1"));

@@ -622,7 +622,7 @@ fn an_order_waits_for_its_context() {
     let documents = MemoryStore::default();
     let mut run = Run::stateless(&documents);
     run.input(1, 7, Timer::T3513);
-    let order = |exchange, number| ShardInput::Operate { exchange, what: Order::Capacity(number) };
+    let order = |exchange, number| ShardInput::Operate { exchange, what: Box::new(Order::Capacity(number)) };
     run.handle(2, order(20, 7));
     run.handle(2, order(21, 8));
     assert_eq!(run.inspected, [(21, vec![serde_json::Value::Null])], "the other one has none");

@@ -93,7 +93,9 @@ impl Link {
                 std::ptr::null_mut(),
             )
         };
-        check(count).map(|count| count as usize)
+        let count = check(count).map(|count| count as usize);
+        batch.filled = count.as_ref().map_or(1, |count| *count);
+        count
     }
 
     /// The packet at `index` of a batch read from this link; `None` if it is unusable.
@@ -167,9 +169,12 @@ pub(super) struct ReceiveBatch {
     names: Vec<sockaddr_storage>,
     controls: Vec<[u64; CONTROL_WORDS]>,
     buffers: Vec<Box<[u8]>>,
+    /// Headers that the kernel has filled, which are prepared before the next call.
+    filled: usize,
 }
 
-// SAFETY: the pointers in headers and vectors are written and used within one call that borrows the batch.
+// SAFETY: the pointers in headers and vectors are used within a call that borrows the batch, and none of what they point at is moved or
+// reallocated.
 unsafe impl Send for ReceiveBatch {}
 
 impl ReceiveBatch {
@@ -182,11 +187,13 @@ impl ReceiveBatch {
             names: vec![name; BATCH],
             controls: vec![[0; CONTROL_WORDS]; BATCH],
             buffers: (0..BATCH).map(|_| vec![0; MAX_PACKET].into_boxed_slice()).collect(),
+            filled: BATCH,
         }
     }
 
+    /// Prepares the headers that the last call has filled: the kernel leaves others as they are.
     fn prepare(&mut self) {
-        for i in 0..BATCH {
+        for i in 0..self.filled {
             let buffer = &mut self.buffers[i];
             self.vectors[i] = iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
             let header = &mut self.headers[i].msg_hdr;
