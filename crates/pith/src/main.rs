@@ -11,11 +11,8 @@
 //!  table.rs       tables; '--json' prints the API's JSON instead
 //! ```
 
-/// It returns free memory to the operating system by itself, and takes no lock for a whole heap. With glibc's, the check
-/// whether there was memory to return (`mallinfo2`) walked through all free chunks of each thread's heap, which stopped the
-/// shards of a core with a million UEs for half a second.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: pith_runtime::memory::Allocator = pith_runtime::memory::Allocator;
 
 mod access;
 mod args;

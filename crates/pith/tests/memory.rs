@@ -1,14 +1,14 @@
 //! The memory of a flood of half-open contexts is returned to the operating system. A test program of its own, as it
 //! measures the process.
 
-use pith_runtime::memory::return_free;
+use pith_runtime::memory::{Allocator, return_free};
 use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 /// As in `pith`.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 
 /// Octets of a half-open UE context.
 const CONTEXT: usize = 2_048;

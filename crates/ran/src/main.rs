@@ -12,7 +12,7 @@
 //! ```
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: pith_runtime::memory::Allocator = pith_runtime::memory::Allocator;
 
 mod shell;
 

@@ -209,19 +209,19 @@ impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
     }
 
     fn end_turn(&mut self) -> Option<Duration> {
-        self.expire();
-        self.repeat_adoption();
-        self.take_loaded();
-        self.restore_next();
+        let now = self.clock.now();
+        self.expire(now);
+        self.repeat_adoption(now);
+        self.take_loaded(now);
+        self.restore_next(now);
         while self.end_turn_of_shard().is_err() {
             self.recover();
         }
         let store = self.contexts.as_ref().and_then(|contexts| contexts.next_turn());
         self.outside.flush();
-        let now = self.clock.now();
         let unadopted = self.unadopted.as_ref().map(|(due, _)| *due);
         let next = self.timers.next_deadline().into_iter().chain(store).chain(unadopted).min();
-        next.map(|deadline| deadline.since(now))
+        next.map(|deadline| deadline.since(self.clock.now()))
     }
 
     fn close(&mut self) {
@@ -232,17 +232,15 @@ impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
 }
 
 impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
-    fn expire(&mut self) {
-        let now = self.clock.now();
+    fn expire(&mut self, now: Instant) {
         while let Some((nf, key)) = self.timers.expired(now) {
             self.handle(ShardInput::Timer { nf, key });
         }
     }
 
     /// Passes on contexts that were read again. With an engine that does not wait, their inputs may need further ones at once.
-    fn take_loaded(&mut self) {
+    fn take_loaded(&mut self, mut now: Instant) {
         loop {
-            let now = self.clock.now();
             let Self { shard, contexts: Some(contexts), .. } = self else { return };
             let loaded = contexts.store.take_loaded(now, shard);
             if loaded.is_empty() {
@@ -251,18 +249,19 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
             for (key, document) in loaded {
                 self.handle(ShardInput::Loaded { key, document });
             }
+            now = self.clock.now();
         }
     }
 
     /// Restores what inputs wait for, then a slice of the other contexts.
-    fn restore_next(&mut self) {
+    fn restore_next(&mut self, mut now: Instant) {
         loop {
-            let now = self.clock.now();
             let Self { shard, contexts: Some(contexts), .. } = self else { return };
             let has_wanted = contexts.store.has_wanted();
             let Ok(restored) = catch_unwind(AssertUnwindSafe(|| contexts.store.restore_next(now, shard)))
             else {
                 self.recover();
+                now = self.clock.now();
                 continue;
             };
             for portion in restored {
@@ -271,13 +270,14 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
             if !has_wanted {
                 return;
             }
+            now = self.clock.now();
         }
     }
 
     /// Restores all contexts now: a block passes to or from another shard as a whole.
     fn restore_all(&mut self) {
         while self.contexts.as_ref().is_some_and(|contexts| contexts.store.is_restoring_now()) {
-            self.restore_next();
+            self.restore_next(self.clock.now());
         }
     }
 
@@ -325,8 +325,7 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         }
     }
 
-    fn repeat_adoption(&mut self) {
-        let now = self.clock.now();
+    fn repeat_adoption(&mut self, now: Instant) {
         if let Some((_, changes)) = self.unadopted.take_if(|(due, _)| *due <= now) {
             self.handle(ShardInput::Adopt(changes));
         }
@@ -364,7 +363,8 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
     fn end_turn_of_shard(&mut self) -> Result<(), Panicked> {
         let now = self.clock.now();
         let written = self.write_turn(now)?;
-        if self.contexts.as_ref().is_none_or(|contexts| contexts.store.is_settled()) {
+        if self.shard.has_moves() && self.contexts.as_ref().is_none_or(|contexts| contexts.store.is_settled())
+        {
             // A block passes to another shard when its documents are written. That changes no context, so its effects leave without a
             // further write: between the end of the contexts here and their way to the new owner nothing can panic.
             let before = Arc::clone(self.shard.owners());

@@ -2,7 +2,7 @@
 //! `pith-world kill --seeds 0..8`.
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: pith_runtime::memory::Allocator = pith_runtime::memory::Allocator;
 
 mod command;
 

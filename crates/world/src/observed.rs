@@ -299,6 +299,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner().in_step()
     }
 
+    fn has_contexts(&self) -> bool {
+        self.inner().has_contexts()
+    }
+
     fn touched(&self) -> usize {
         self.inner().touched()
     }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// A host remains a peer this long after its last tunnel: all UEs of a small cell may be idle for a while.
-const LINGER: Duration = Duration::from_secs(600);
+/// A host remains a peer this long after its last tunnel: a small cell may have no active UE for a night, and the next one may arrive by
+/// a handover. Its uplink comes from the new gNB before the SMF knows that gNB's tunnel (TS 23.502 4.9.1.2, 4.9.1.3).
+const LINGER: Duration = Duration::from_secs(24 * 3600);
 /// Interval of the search for hosts without tunnels.
 const SWEEP: Duration = Duration::from_secs(60);
 /// Maximum number of accepted peers. A further one takes the place of the one that has been without tunnels for longest; if all have

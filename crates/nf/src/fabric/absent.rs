@@ -80,6 +80,11 @@ impl Absent {
         Fate::Load(key)
     }
 
+    /// Whether contexts may be absent.
+    pub const fn is_enabled(&self) -> bool {
+        self.is_enabled
+    }
+
     /// Begins to wait for a context that a step needed; returns false if its load is in progress.
     pub fn begin_load(&mut self, key: StoredKey) -> bool {
         if !self.is_enabled || self.waiting.contains_key(&key) {

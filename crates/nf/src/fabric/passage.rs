@@ -349,6 +349,12 @@ impl Shard {
         self.is_settled(out);
     }
 
+    /// Whether a block is to leave.
+    pub fn has_moves(&self) -> bool {
+        let Passages { leaving, idling, queue, .. } = &self.passages;
+        leaving.is_some() || idling.is_some() || !queue.is_empty()
+    }
+
     /// Passes the block that is to leave, if nothing holds it, and begins with the next one. Called at the end of a turn, after
     /// its changes are written: the documents of the block are those of its contexts.
     pub fn complete_move(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
@@ -493,11 +499,10 @@ impl Shard {
     }
 
     fn send_address_news(&mut self, out: &mut Vec<ShardEffect>) {
-        for each in 0..self.functions.len() {
-            let (_, function) = &mut self.functions[each];
-            for (block, news) in function.take_address_news() {
-                self.address_news(block, news, out);
-            }
+        // Other NFs assign no addresses.
+        let Some((_, smf)) = self.functions.iter_mut().find(|(nf, _)| *nf == Nf::Smf) else { return };
+        for (block, news) in smf.take_address_news() {
+            self.address_news(block, news, out);
         }
     }
 

@@ -235,6 +235,8 @@ pub struct Shard {
     pub(super) functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
     /// The indices of those that record which of their contexts change.
     tracked: Vec<usize>,
+    /// The indices of those that have contexts.
+    storing: Vec<usize>,
     pub(super) agent: Agent,
     retransmissions: Retransmissions,
     /// NF, input, and for a request the number of shards that do not have its context.
@@ -257,9 +259,13 @@ pub struct Shard {
 impl Shard {
     /// A shard with those NFs and their agent.
     pub fn new(functions: Vec<(Nf, Box<dyn NetworkFunction>)>, agent: Agent, verbosity: Level) -> Self {
+        let has_contexts = |(_, function): &(Nf, Box<dyn NetworkFunction>)| function.has_contexts();
+        let storing =
+            (0..functions.len()).filter(|at| functions.get(*at).is_some_and(has_contexts)).collect();
         Self {
             functions,
             tracked: Vec::new(),
+            storing,
             agent,
             retransmissions: Retransmissions::default(),
             queue: VecDeque::new(),
@@ -279,6 +285,9 @@ impl Shard {
     /// Adds an NF that is not registered.
     #[cfg(test)]
     pub(super) fn add_for_test(&mut self, nf: Nf, function: Box<dyn NetworkFunction>) {
+        if function.has_contexts() {
+            self.storing.push(self.functions.len());
+        }
         self.functions.push((nf, function));
     }
 
@@ -385,12 +394,13 @@ impl Shard {
     fn run(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
         while let Some(queued) = self.queue.pop_front() {
             let Some((nf, input, asked)) = self.take_if_here(now, queued, out) else { continue };
-            if self.is_elsewhere(nf, &input, asked) {
+            let place = self.functions.iter().position(|(hosted, _)| *hosted == nf);
+            if place.is_some_and(|place| self.is_elsewhere(place, &input, asked)) {
                 self.forward_on(nf, input, asked, out);
                 continue;
             }
-            if let Some(input) = self.hold_if_absent((nf, input, asked), out) {
-                self.deliver(now, nf, input);
+            if let Some(input) = self.hold_if_absent(place, (nf, input, asked), out) {
+                self.deliver(now, place, nf, input);
                 self.load_missed(nf, out);
             }
             self.route(now, nf, out);
@@ -454,12 +464,11 @@ impl Shard {
 
     /// A request may name a context by its SUPI, which says nothing about the shard that has it. It is passed from shard to
     /// shard until one has the context; the last one answers that there is none.
-    fn is_elsewhere(&self, nf: Nf, input: &Input, asked: u16) -> bool {
+    fn is_elsewhere(&self, place: usize, input: &Input, asked: u16) -> bool {
         let Input::Request { request, .. } = input else { return false };
-        let lacks_context = |(hosted, function): &(Nf, Box<dyn NetworkFunction>)| {
-            *hosted == nf && !function.has_context(request)
-        };
-        asked + 1 < self.agent.shards() && self.functions.iter().any(lacks_context)
+        let lacks_context =
+            || self.functions.get(place).is_some_and(|(_, function)| !function.has_context(request));
+        asked + 1 < self.agent.shards() && lacks_context()
     }
 
     /// Passes a request to the next shard.
@@ -481,8 +490,13 @@ impl Shard {
     }
 
     /// Returns the input unless it waits for its context.
-    fn hold_if_absent(&mut self, (nf, input, asked): Queued, out: &mut Vec<ShardEffect>) -> Option<Input> {
-        let Some((_, function)) = self.functions.iter().find(|(hosted, _)| *hosted == nf) else {
+    fn hold_if_absent(
+        &mut self,
+        place: Option<usize>,
+        (nf, input, asked): Queued,
+        out: &mut Vec<ShardEffect>,
+    ) -> Option<Input> {
+        let Some((_, function)) = place.and_then(|place| self.functions.get(place)) else {
             return Some(input);
         };
         match self.absent.hold((nf, input, asked), function.as_ref(), &mut self.outbox) {
@@ -501,6 +515,9 @@ impl Shard {
 
     /// Loads contexts that the last step needed besides its own.
     fn load_missed(&mut self, nf: Nf, out: &mut Vec<ShardEffect>) {
+        if !self.absent.is_enabled() {
+            return;
+        }
         let Some((_, function)) = self.functions.iter_mut().find(|(hosted, _)| *hosted == nf) else { return };
         for id in function.take_missed() {
             let key = StoredKey { nf, id };
@@ -541,11 +558,11 @@ impl Shard {
         }
     }
 
-    fn deliver(&mut self, now: Instant, nf: Nf, input: Input) {
+    fn deliver(&mut self, now: Instant, place: Option<usize>, nf: Nf, input: Input) {
         if nf == Nf::Agent {
             return self.agent.handle(now, input, &mut self.outbox);
         }
-        match self.functions.iter_mut().find(|(hosted, _)| *hosted == nf) {
+        match place.and_then(|place| self.functions.get_mut(place)) {
             Some((_, function)) => kit::deliver(function.as_mut(), now, input, &mut self.outbox),
             None => {
                 if let Input::Request { reply, .. } = input {

@@ -54,6 +54,11 @@ pub trait NetworkFunction: Send {
         None
     }
 
+    /// Whether the NF has contexts that change.
+    fn has_contexts(&self) -> bool {
+        self.tracker().is_some()
+    }
+
     /// As [`NetworkFunction::tracker`].
     fn tracker_mut(&mut self) -> Option<&mut Tracker> {
         None

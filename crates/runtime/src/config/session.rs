@@ -237,8 +237,10 @@ section! {
         n3: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7),
         /// Networks of gNBs and other UPFs, such as [10.210.0.0/16]. GTP-U is accepted from them, tunnels
         /// lead only into them, and UEs cannot reach them. If empty, a tunnel may lead to any other host, the
-        /// UPF accepts GTP-U from the tunnel peer of each session, and from any gNB while a session's tunnel
-        /// peer is unknown, and UEs reach gNBs outside of the core's networks, except by GTP-U.
+        /// UPF accepts GTP-U from hosts that are the tunnel peer of a session, or were in the last 24 hours, and
+        /// from any host while a session's tunnel peer is unknown, and UEs reach gNBs outside of the core's
+        /// networks, except by GTP-U. Name the networks if UEs move: else the uplink of the first UE that
+        /// arrives at a gNB without sessions in that time is dropped until its handover is complete.
         radios: Vec<IpNet> = Vec::new(),
         /// Further networks of the core that UEs must not reach through routers.
         core_networks: Vec<IpNet> = Vec::new(),

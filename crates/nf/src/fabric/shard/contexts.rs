@@ -198,7 +198,8 @@ impl Shard {
     /// The contexts that changed since the last call. A context may occur several times.
     pub fn take_touched(&mut self, list: &mut Vec<StoredKey>) {
         let mut ids = Vec::new();
-        for (nf, function) in &mut self.functions {
+        for at in &self.storing {
+            let Some((nf, function)) = self.functions.get_mut(*at) else { continue };
             function.take_touched(&mut ids);
             list.extend(ids.drain(..).map(|id| StoredKey { nf: *nf, id }));
         }

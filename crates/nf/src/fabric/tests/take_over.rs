@@ -35,6 +35,10 @@ impl NetworkFunction for Ues {
         }
     }
 
+    fn has_contexts(&self) -> bool {
+        true
+    }
+
     fn touched(&self) -> usize {
         self.touched.len()
     }
