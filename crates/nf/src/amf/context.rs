@@ -96,6 +96,8 @@ pub(crate) struct UeContext {
     pub slices: Slices,
     /// Whether the UE takes the Extended rejected NSSAI IE instead of the Rejected NSSAI IE (TS 24.501 4.6.2.1, ER-NSSAI).
     pub takes_extended_rejection: bool,
+    /// The slices that the UE may request have changed: it gets a Configured NSSAI, until it has confirmed that (TS 23.501 5.15.4.2).
+    pub owes_configured_nssai: bool,
     /// The AM policy association.
     pub policy: Option<AmPolicy>,
     /// That of the AMF from which the context came, until this AMF has read its policy.
@@ -337,6 +339,7 @@ impl UeContext {
             udm_plmn: None,
             slices: Slices::default(),
             takes_extended_rejection: false,
+            owes_configured_nssai: false,
             policy: None,
             transferred_policy: None,
             sessions: Vec::new(),

@@ -20,6 +20,7 @@
 //!  re-allocation what a registration needs that is passed on to another AMF, or came from one; absent if there is nothing
 //!  voice         whether the radio capabilities suffice for IMS voice; absent if that is not known
 //!  ER-NSSAI      the UE takes Extended rejected NSSAI; absent if it does not
+//!  configured    the UE is to get a Configured NSSAI; absent if it is not
 //!  reachability  DRX and MICO mode, and the priority of paging; absent if there is nothing
 //!  networks      networks of the AMF, of its registration in the UDM and of the target of a handover; absent if they are the usual ones
 //!  timers        running timers with their deadlines; number of the last call
@@ -72,6 +73,7 @@ const REACHABILITY: Section = Section { id: 19, name: "reachability", version: 1
 const FORMER: Section = Section { id: 20, name: "requests about former sessions", version: 1 };
 const NETWORKS: Section = Section { id: 21, name: "networks", version: 1 };
 const ER_NSSAI: Section = Section { id: 22, name: "ER-NSSAI", version: 1 };
+const CONFIGURED: Section = Section { id: 23, name: "Configured NSSAI", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -96,6 +98,7 @@ pub(super) const SECTIONS: &[Section] = &[
     REALLOCATION,
     VOICE,
     ER_NSSAI,
+    CONFIGURED,
     REACHABILITY,
     NETWORKS,
     TIMERS,
@@ -112,6 +115,7 @@ const OPTIONAL: &[Section] = &[
     REALLOCATION,
     VOICE,
     ER_NSSAI,
+    CONFIGURED,
     REACHABILITY,
     NETWORKS,
 ];
@@ -133,6 +137,7 @@ const LOCAL_SECTIONS: &[Section] = &[
     REALLOCATION,
     VOICE,
     ER_NSSAI,
+    CONFIGURED,
     REACHABILITY,
     NETWORKS,
     TIMERS,
@@ -301,6 +306,7 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         REALLOCATION => ue.reallocation.is_some(),
         VOICE => ue.voice != VoiceMatch::Unknown,
         ER_NSSAI => ue.takes_extended_rejection,
+        CONFIGURED => ue.owes_configured_nssai,
         REACHABILITY => ue.reachability != Reachability::default(),
         NETWORKS => ue.udm_plmn.is_some() || ue.target_plmn.is_some(),
         RETURNED => !ue.returned.is_empty(),
@@ -371,6 +377,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         udm_plmn,
         slices,
         takes_extended_rejection,
+        owes_configured_nssai,
         policy,
         transferred_policy,
         sessions,
@@ -456,6 +463,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         }
         VOICE => voice.pack(writer),
         ER_NSSAI => takes_extended_rejection.pack(writer),
+        CONFIGURED => owes_configured_nssai.pack(writer),
         REACHABILITY => reachability.pack(writer),
         NETWORKS => {
             udm_plmn.pack(writer);
@@ -617,6 +625,7 @@ fn read(
         }
         VOICE => ue.voice = Pack::unpack(reader)?,
         ER_NSSAI => ue.takes_extended_rejection = Pack::unpack(reader)?,
+        CONFIGURED => ue.owes_configured_nssai = Pack::unpack(reader)?,
         REACHABILITY => ue.reachability = Pack::unpack(reader)?,
         NETWORKS => {
             ue.udm_plmn = Pack::unpack(reader)?;

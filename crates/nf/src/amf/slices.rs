@@ -33,7 +33,6 @@ pub(crate) enum Decision {
 pub(crate) fn decide(requested: &[Snssai], subscription: &Subscription, served: &[Snssai]) -> Decision {
     let subscribed = requested.iter().copied().filter(|slice| subscription.has_slice(slice));
     let (mut allowed, elsewhere): (Vec<_>, Vec<_>) = subscribed.partition(|slice| served.contains(slice));
-    allowed.dedup();
     if !elsewhere.is_empty() {
         return Decision::AskNssf;
     }
@@ -74,8 +73,16 @@ const MOST: usize = 8;
 /// Maximum number of slices in a Configured NSSAI (TS 24.501 9.11.3.37).
 pub(crate) const MOST_CONFIGURED: usize = 16;
 
-/// Without slices beyond what a message can have.
+/// Each slice once, and none beyond what a message can have.
 pub(crate) fn cut(mut slices: Slices) -> Slices {
+    let mut seen = Vec::new();
+    let mut is_first = |slice: Snssai| {
+        let is_first = !seen.contains(&slice);
+        seen.push(slice);
+        is_first
+    };
+    slices.allowed.retain(|slice| is_first(*slice));
+    slices.rejected.retain(|(slice, _)| is_first(*slice));
     slices.allowed.truncate(MOST);
     slices.rejected.truncate(MOST);
     slices

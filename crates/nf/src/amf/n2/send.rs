@@ -82,7 +82,7 @@ pub(crate) fn error_indication(
 /// ones with lower NAS COUNTs, which the UE would otherwise discard as replays (TS 24.501 4.4.3.2).
 pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu: Vec<u8>) {
     // The gNB uses it in place of the former one (TS 38.413 8.6.2.2).
-    let allowed_nssai = subscription_change::new_slices(ue, env.config).map(|slices| slices.allowed);
+    let allowed_nssai = subscription_change::new_slices(ue, env).map(|slices| slices.allowed);
     let allowed_nssai = allowed_nssai.filter(|slices| !slices.is_empty());
     let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
     if connection.context == RanContext::Releasing {

@@ -27,7 +27,6 @@ use pith_nas::ie::{
     RegistrationKind, RejectedNssai, TaiList,
 };
 use pith_ngap::{Cause, CauseNas};
-use pith_types::Snssai;
 
 /// The UE must confirm a new 5G-GUTI, or changed areas or slices.
 #[derive(Debug)]
@@ -89,25 +88,14 @@ pub(crate) fn confirm_counts(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// Sends what has changed since the UE got it, and a Configured NSSAI, if there is one (TS 23.502 4.2.4.2). `None`: there is nothing to
-/// send.
-pub(crate) fn send_changes(
-    ue: &mut UeContext,
-    env: &mut Env<'_>,
-    configured: Option<Vec<Snssai>>,
-) -> Option<Step> {
-    if subscription_change::has_no_slices(ue, env.config) {
+/// Sends what has changed since the UE got it (TS 23.502 4.2.4.2). `None`: there is nothing to send.
+pub(crate) fn send_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Option<Step> {
+    if subscription_change::has_no_slices(ue, env) {
         deregistration::by_network(ue, env, Reason::ReRegistrationRequired);
         return Some(Step::replied(std::mem::take(&mut ue.procedure), "DeregistrationRequest"));
     }
     let mut command = ConfigurationUpdateCommand::new();
     add_changes(ue, env, &mut command);
-    if let Some(slices) = configured {
-        // The UE deletes what it knows of slices of other networks (TS 24.501 5.4.4.3).
-        command.network_slicing_indication =
-            Some(NetworkSlicingIndication { subscription_changed: true, ..Default::default() });
-        command.configured_nssai = Some(slices.into_iter().collect());
-    }
     (command != ConfigurationUpdateCommand::new()).then(|| send(ue, env, command))
 }
 
@@ -117,11 +105,31 @@ fn add_changes(ue: &mut UeContext, env: &Env<'_>, command: &mut ConfigurationUpd
     if ue.has_unsent_restrictions() {
         add_areas(ue, env, command);
     }
-    let slices = subscription_change::new_slices(ue, env.config).filter(|slices| !slices.allowed.is_empty());
+    let slices = subscription_change::new_slices(ue, env).filter(|slices| !slices.allowed.is_empty());
     if let Some(slices) = slices {
+        command.tai_list = narrower_area(ue, env, &slices).or(command.tai_list.take());
         command.allowed_nssai = Some(slices.allowed_nssai());
         (command.rejected_nssai, command.extended_rejected_nssai) = ue.rejection_ies(slices.rejected_nssai());
     }
+    let configured = subscription_change::configured_slices(ue, env.config);
+    if ue.owes_configured_nssai && !configured.is_empty() {
+        // The UE deletes what it knows of slices of other networks (TS 24.501 5.4.4.3).
+        command.network_slicing_indication =
+            Some(NetworkSlicingIndication { subscription_changed: true, ..Default::default() });
+        command.configured_nssai = Some(configured.into_iter().collect());
+    }
+}
+
+/// The areas of the UE's registration area where gNBs support other slices than before, if these are not all of it (TS 23.501 5.15.5.2.1). The
+/// registration area changes when the UE confirms the list: until then the UE may be in any of the former areas.
+fn narrower_area(ue: &UeContext, env: &Env<'_>, slices: &Slices) -> Option<TaiList> {
+    let here = ue.location.map(|location| location.tai);
+    if !here.is_some_and(|here| ue.registration_area.contains(&here)) {
+        return None;
+    }
+    let mut area = registration::area_with(ue, env, slices);
+    area.retain(|tai| ue.registration_area.contains(tai));
+    (!area.is_empty() && area.len() < ue.registration_area.len()).then(|| TaiList::of(&area))
 }
 
 fn add_areas(ue: &mut UeContext, env: &Env<'_>, command: &mut ConfigurationUpdateCommand) {
@@ -181,7 +189,7 @@ impl AwaitingConfigurationUpdateComplete {
             return Step::complete();
         }
         // What has changed meanwhile.
-        send_changes(ue, env, None).unwrap_or_else(Step::complete)
+        send_changes(ue, env).unwrap_or_else(Step::complete)
     }
 
     /// The UE has what the command contains. Returns whether its connection is released for that.
@@ -199,6 +207,10 @@ impl AwaitingConfigurationUpdateComplete {
             let rejected = extended.and_then(Result::ok).or(command.rejected_nssai).unwrap_or_default();
             ue.slices = Slices { allowed: allowed.iter().collect(), rejected: rejected.0 };
         }
+        if let Some(list) = &command.tai_list {
+            ue.registration_area.retain(|tai| list.contains(tai));
+        }
+        subscription_change::note_configured(ue, env.config, command.configured_nssai.as_ref());
         let had_unsent = ue.has_unsent_restrictions();
         let has_emergency = ue.emergency_session().is_some();
         if had_unsent && ue.confirm_restrictions() && !ue.has_service() && !has_emergency {

@@ -233,7 +233,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     if request.is_paging_response {
         return configuration_update::renew_guti(ue, env);
     }
-    let update = configuration_update::send_changes(ue, env, None);
+    let update = configuration_update::send_changes(ue, env);
     update.unwrap_or_else(|| Step::replied(Procedure::Idle, "ServiceAccept"))
 }
 

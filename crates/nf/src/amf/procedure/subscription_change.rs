@@ -4,9 +4,9 @@
 //! |---|---|
 //! | UE-AMBR, RFSP index | sends them to the gNB (TS 38.413 8.3.4) |
 //! | mobility restrictions | sends them to UE and gNB; deregisters a UE that may no longer be registered where it is (TS 24.501 5.5.2.3.1) |
-//! | a slice of the Allowed NSSAI is not subscribed, or not served, any longer | sends another Allowed NSSAI; if there is none, the UE registers again (TS 23.501 5.15.5.2.2) |
+//! | a slice of the Allowed NSSAI is not subscribed, or not served where the UE is, any longer | sends another Allowed NSSAI; if there is none, the UE registers again (TS 23.501 5.15.5.2.2) |
 //! | a trace | starts or stops it at the gNB ([`crate::amf::trace`]) |
-//! | other subscribed slices | sends a Configured NSSAI, if the UE is connected (TS 23.501 5.15.4.2) |
+//! | other subscribed slices | sends a Configured NSSAI, also in REGISTRATION ACCEPT (TS 23.501 5.15.4.2) |
 //!
 //! The UE gets CONFIGURATION UPDATE COMMAND ([`configuration_update`]) at once, after a handover in progress, or when it connects. SMFs release the sessions of slices and data
 //! networks that are not subscribed any longer.
@@ -20,9 +20,9 @@ use crate::amf::slices::{self, Slices};
 use crate::amf::subscription::Subscription;
 use crate::amf::{consumer, n2};
 use crate::kit::Level;
-use pith_nas::ie::SnssaiRejection;
+use pith_nas::ie::{Nssai, SnssaiRejection};
 use pith_sbi::{Reply, Response};
-use pith_types::Snssai;
+use pith_types::{Snssai, Tai};
 
 /// In place of a pending call: the data are to be requested as soon as no registration is in progress. No call has this number.
 const DUE: CallId = CallId(0);
@@ -66,15 +66,16 @@ pub(crate) fn on_refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) 
     if has_other_restrictions && exclude(ue, env) {
         return;
     }
-    if has_no_slices(ue, env.config) {
+    if has_no_slices(ue, env) {
         return deregistration::by_network(ue, env, Reason::ReRegistrationRequired);
     }
     if before != (ue.ambr(), ue.rfsp()) {
         n2::modify_ue_context(ue, env);
     }
-    let configured = |subscription: &Subscription| configured_slices(subscription, ue, env.config);
-    let [before, now] = [former.as_deref(), ue.subscription.as_deref()].map(|it| it.map(configured));
-    send_changes(ue, env, now.filter(|now| before.is_some_and(|before| before != *now)));
+    let configured = |subscription: &Subscription| configured_of(subscription, ue, env.config);
+    let before = former.as_deref().map(configured);
+    ue.owes_configured_nssai |= before.is_some_and(|before| before != configured_slices(ue, env.config));
+    send_changes(ue, env);
 }
 
 /// A PCF that has decided what was subscribed (TS 29.507 4.2.2.1: it may return the values of the request) does not hide the change.
@@ -87,13 +88,13 @@ fn follow_subscription(ue: &mut UeContext) {
 /// The PCF's service area has changed.
 pub(crate) fn on_other_restrictions(ue: &mut UeContext, env: &mut Env<'_>) {
     if !exclude(ue, env) {
-        send_changes(ue, env, None);
+        send_changes(ue, env);
     }
 }
 
 /// A handover may be over: sends what has changed during it.
 pub(crate) fn send_delayed(ue: &mut UeContext, env: &mut Env<'_>) {
-    send_changes(ue, env, None);
+    send_changes(ue, env);
 }
 
 /// Deregisters the UE if changed restrictions exclude it; returns whether they do. A UE with an emergency session goes on until it registers
@@ -111,21 +112,20 @@ fn exclude(ue: &mut UeContext, env: &mut Env<'_>) -> bool {
     }
 }
 
-/// Sends changes to the UE. One that can't be reached at present, or has a procedure in progress, gets them afterwards, without a Configured
-/// NSSAI.
-fn send_changes(ue: &mut UeContext, env: &mut Env<'_>, configured: Option<Vec<Snssai>>) {
+/// Sends changes to the UE. One that can't be reached at present, or has a procedure in progress, gets them afterwards.
+fn send_changes(ue: &mut UeContext, env: &mut Env<'_>) {
     let is_idle = matches!(ue.procedure, Procedure::Idle) && ue.mobility.is_idle();
     if !is_idle || !ue.is_registered() || ue.security.is_none() || !ue.is_reachable(env) {
         return;
     }
-    if let Some(step) = configuration_update::send_changes(ue, env, configured) {
+    if let Some(step) = configuration_update::send_changes(ue, env) {
         ue.procedure = step.next;
     }
 }
 
 /// Whether the UE may use no slice here any longer: it registers again, and gets the cause. It does not during an emergency session.
-pub(crate) fn has_no_slices(ue: &UeContext, config: &AmfConfig) -> bool {
-    ue.emergency_session().is_none() && new_slices(ue, config).is_some_and(|slices| slices.allowed.is_empty())
+pub(crate) fn has_no_slices(ue: &UeContext, env: &Env<'_>) -> bool {
+    ue.emergency_session().is_none() && new_slices(ue, env).is_some_and(|slices| slices.allowed.is_empty())
 }
 
 /// The slices that the AMF serves in the UE's network.
@@ -133,8 +133,31 @@ fn served<'a>(ue: &UeContext, config: &'a AmfConfig) -> &'a [Snssai] {
     config.slices(ue.location.map_or(config.guami.plmn_id, |location| location.tai.plmn_id))
 }
 
-/// The subscribed slices that a UE can request here (TS 23.501 5.15.4.2).
-fn configured_slices(subscription: &Subscription, ue: &UeContext, config: &AmfConfig) -> Vec<Snssai> {
+/// Whether gNBs support the slice in the tracking area where the UE is; if it is in CM-IDLE, in a part of its registration area (TS 23.501
+/// 5.15.5.2.1). A UE outside of its registration area registers: that decides.
+fn is_supported(ue: &UeContext, env: &Env<'_>, slice: &Snssai) -> bool {
+    let supports = |tai: &Tai| env.gnbs.may_support(tai, std::slice::from_ref(slice));
+    let area = &ue.registration_area;
+    match ue.location.filter(|_| ue.connection.is_some()) {
+        Some(here) => !area.contains(&here.tai) || supports(&here.tai),
+        None => area.is_empty() || area.iter().any(supports),
+    }
+}
+
+/// The UE has confirmed what it got: the Configured NSSAI, if there was one in it.
+pub(crate) fn note_configured(ue: &mut UeContext, config: &AmfConfig, configured: Option<&Nssai>) {
+    if configured.is_some_and(|nssai| nssai.iter().eq(configured_slices(ue, config))) {
+        ue.owes_configured_nssai = false;
+    }
+}
+
+/// The slices that the UE can request in its network.
+pub(crate) fn configured_slices(ue: &UeContext, config: &AmfConfig) -> Vec<Snssai> {
+    ue.subscription.as_deref().map(|it| configured_of(it, ue, config)).unwrap_or_default()
+}
+
+/// The subscribed slices that a UE can request in its network (TS 23.501 5.15.4.2).
+fn configured_of(subscription: &Subscription, ue: &UeContext, config: &AmfConfig) -> Vec<Snssai> {
     let subscribed = subscription.default_slices.iter().chain(&subscription.slices);
     let served = served(ue, config);
     let mut slices: Vec<_> = subscribed.filter(|slice| served.contains(slice)).copied().collect();
@@ -144,12 +167,14 @@ fn configured_slices(subscription: &Subscription, ue: &UeContext, config: &AmfCo
     slices
 }
 
-/// Allowed and Rejected NSSAI in place of those that the UE has, if a slice of its Allowed NSSAI is not subscribed, or not served, any
-/// longer. If none of them is left, the default subscribed slices are allowed (TS 23.501 5.15.5.2.1).
-pub(crate) fn new_slices(ue: &UeContext, config: &AmfConfig) -> Option<Slices> {
+/// Allowed and Rejected NSSAI in place of those that the UE has, if a slice of its Allowed NSSAI is not subscribed, or not served where the
+/// UE is, any longer (TS 23.501 5.15.5.2.2). If none of them is left, the default subscribed slices are allowed (TS 23.501 5.15.5.2.1).
+pub(crate) fn new_slices(ue: &UeContext, env: &Env<'_>) -> Option<Slices> {
     let subscription = ue.subscription.as_deref()?;
-    let served = served(ue, config);
-    let is_usable = |slice: &&Snssai| subscription.has_slice(slice) && served.contains(*slice);
+    let served = served(ue, env.config);
+    let is_usable = |slice: &&Snssai| {
+        subscription.has_slice(slice) && served.contains(*slice) && is_supported(ue, env, slice)
+    };
     if !ue.is_registered() || ue.slices.allowed.iter().all(|slice| is_usable(&slice)) {
         return None;
     }

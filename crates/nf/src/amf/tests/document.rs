@@ -47,6 +47,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-withdrawn-2", include_str!("../../../tests/golden/amf-withdrawn-2.hex")),
     ("amf-networks-1", include_str!("../../../tests/golden/amf-networks-1.hex")),
     ("amf-er-nssai-1", include_str!("../../../tests/golden/amf-er-nssai-1.hex")),
+    ("amf-configured-1", include_str!("../../../tests/golden/amf-configured-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
@@ -127,6 +128,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-voice", only(&super::voice_match::untold())),
         ("amf-mico", only(&super::reachability::in_mico_mode())),
         ("amf-er-nssai", only(&super::slices::with_extended_rejection().0)),
+        ("amf-configured", only(&super::subscription_change::with_new_slice())),
         ("amf-networks", only(&super::networks::in_second_network())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));

@@ -6,7 +6,7 @@ use crate::kit::{Input, N2Input, Target};
 use pith_nas::gmm::{
     ConfigurationUpdateComplete, RegistrationAccept, RegistrationComplete, RegistrationRequest,
 };
-use pith_nas::ie::{Nssai, RegistrationKind, SnssaiRejection};
+use pith_nas::ie::{NetworkSlicingIndication, Nssai, RegistrationKind, SnssaiRejection};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_sbi::common::AccessType;
 use pith_sbi::nnssf_nsselection::{AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, NsiInformation};
@@ -53,6 +53,44 @@ fn allowed(accept: &RegistrationAccept) -> Vec<u8> {
 fn a_slice_that_is_not_subscribed_is_rejected_and_the_other_allowed() {
     let (mut world, mut phone) = (subscribed(&[1]), Phone::default());
     registers(&mut world, &mut phone, &[1, 3]);
+    let accept = phone.accepted(&mut world);
+    assert_eq!(allowed(&accept), [1]);
+    let rejected = accept.rejected_nssai.unwrap().0;
+    assert_eq!(rejected, [(Snssai::of_sst(3), SnssaiRejection::NotAvailableInPlmn)]);
+}
+
+/// Its default slice is 1; it is subscribed to 2, too. TS 24.501 5.5.1.2.4.
+#[test]
+fn a_ue_that_does_not_know_its_slices_gets_a_configured_nssai() {
+    let cases: [(&[u8], bool, bool); 5] =
+        [(&[], false, true), (&[1, 3], false, true), (&[1], true, true), (&[1], false, false), (&[1, 2], false, false)];
+    for (requested, is_of_default, is_sent) in cases {
+        let mut config = config();
+        config.plmns[0].slices = [1, 2].map(Snssai::of_sst).to_vec();
+        let (mut world, mut phone) = (World::with(config), Phone::default());
+        let mut data = subscription(&[1]);
+        data.am_data.as_mut().unwrap().nssai.as_mut().unwrap().single_nssais = vec![Snssai::of_sst(2)];
+        let data = Response::SubscriptionDataSets(Box::new(data));
+        world.script.insert(Operation::GetDataSets, Some(Ok(data)));
+        let mut request = phone.registration_request(RegistrationKind::Initial);
+        let nssai: Nssai = requested.iter().map(|sst| Snssai::of_sst(*sst)).collect();
+        request.requested_nssai = (!requested.is_empty()).then_some(nssai);
+        request.network_slicing_indication = is_of_default.then_some(NetworkSlicingIndication {
+            default_configured_nssai: true,
+            ..Default::default()
+        });
+        registers_with(&mut world, &mut phone, request);
+        let accept = phone.accepted(&mut world);
+        let configured = accept.configured_nssai.map(|nssai| nssai.iter().collect::<Vec<_>>());
+        assert_eq!(configured, is_sent.then(|| [1, 2].map(Snssai::of_sst).to_vec()), "{requested:?}");
+        assert_eq!(accept.network_slicing_indication, None);
+    }
+}
+
+#[test]
+fn a_slice_that_is_requested_twice_is_allowed_or_rejected_once() {
+    let (mut world, mut phone) = (subscribed(&[1]), Phone::default());
+    registers(&mut world, &mut phone, &[3, 1, 3, 1, 3]);
     let accept = phone.accepted(&mut world);
     assert_eq!(allowed(&accept), [1]);
     let rejected = accept.rejected_nssai.unwrap().0;

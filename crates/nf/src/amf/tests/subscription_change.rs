@@ -2,17 +2,17 @@
 
 use super::world::*;
 use crate::amf::{Amf, AmfConfig};
-use crate::kit::{NetworkFunction, Rng, StoreScope, Timer, Tracking};
+use crate::kit::{GnbInfo, Input, N2Input, NetworkFunction, Rng, StoreScope, Timer, Tracking};
 use crate::testing::Stored;
 use pith_nas::gmm::{ConfigurationUpdateCommand, ConfigurationUpdateComplete};
-use pith_nas::ie::{Nssai, RegistrationKind, ServiceType, SnssaiRejection};
+use pith_nas::ie::{Nssai, RegistrationKind, ServiceType, SnssaiRejection, TaiList};
 use pith_nas::{GmmMessage, gmm};
 use pith_ngap::Message;
 use pith_sbi::common::SupportedFeatures;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociation;
 use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
 use pith_sbi::{Created, NfType, Operation, Response, Uri};
-use pith_types::{Ambr, BitRate, Snssai};
+use pith_types::{Ambr, BitRate, Snssai, Tac, Tai};
 
 /// An AMF with the slices 1 and 2, and a subscription to these SSTs.
 fn served(slices: &[u8], ssts: &[u8]) -> World {
@@ -132,6 +132,124 @@ fn an_idle_ue_gets_its_slices_when_it_connects() {
     assert_eq!(world.take_ladder(), "nf   -> SdmChangeNotification\nnf   <- 204\nudm  <- GetDataSets");
     serve(&mut world, &mut phone);
     assert_eq!(sst_of(commanded(&mut world, &mut phone).0.allowed_nssai.as_ref()), [1]);
+}
+
+/// Two areas: one with slice 1, one with the slices 1 and 2.
+fn in_two_areas(ssts: &[u8]) -> World {
+    let mut config = serving(&[1, 2]);
+    config.tais.push(there());
+    let mut world = World::with(config);
+    world.amf.track_contexts(TRACKING);
+    let slices = |ssts: &[u8]| ssts.iter().copied().map(Snssai::of_sst).collect();
+    let supported = vec![(tai(), slices(&[1])), (there(), slices(&[1, 2]))];
+    world.set_up_gnb(GNB, GnbInfo { supported, ..World::gnb_info(GNB) }, false);
+    world.input(Input::N2(N2Input::GnbDown { gnb: OTHER_GNB }));
+    world.downlinks.clear();
+    subscribe(&mut world, ssts, 100);
+    world
+}
+
+fn there() -> Tai {
+    Tai { tac: Tac::new(2), ..tai() }
+}
+
+/// A connected UE gets DEREGISTRATION REQUEST, an idle one when it connects, or is deregistered. TS 23.501 5.15.5.2.2.
+#[test]
+fn a_slice_that_the_tracking_area_does_not_support_is_not_allowed_after_a_change() {
+    for is_idle in [false, true] {
+        let (mut world, mut phone) = (in_two_areas(&[1]), Phone::default());
+        register(&mut world, &mut phone, &[1]);
+        let (_, ue) = world.amf.ues.iter().next().unwrap();
+        assert_eq!(ue.registration_area, [tai(), there()]);
+        drop(ue);
+        if is_idle {
+            phone.release(&mut world);
+        }
+        subscribe(&mut world, &[2], 100);
+        notified(&mut world);
+        if is_idle {
+            serve(&mut world, &mut phone);
+        }
+        let GmmMessage::DeregistrationRequestUeTerminated(request) = phone.receive(&mut world) else {
+            panic!()
+        };
+        assert!(request.deregistration_type.re_registration_required);
+    }
+}
+
+#[test]
+fn the_registration_area_supports_the_slices_that_are_allowed_after_a_change() {
+    let (mut world, mut phone) = (in_two_areas(&[1]), Phone::default());
+    phone.location.tai = there();
+    register(&mut world, &mut phone, &[1]);
+    subscribe(&mut world, &[2], 100);
+    notified(&mut world);
+    let (command, of_gnb) = commanded(&mut world, &mut phone);
+    assert_eq!((sst_of(command.allowed_nssai.as_ref()), of_gnb), (vec![2], vec![2]));
+    assert_eq!(command.tai_list, Some(TaiList::of(&[there()])));
+    let area = |world: &World| world.amf.ues.iter().next().unwrap().1.registration_area.clone();
+    assert_eq!(area(&world), [tai(), there()], "it may be paged there until it confirms");
+    phone.send(&mut world, ConfigurationUpdateComplete::new());
+    assert_eq!(area(&world), [there()]);
+}
+
+/// TS 23.501 5.15.4.2; TS 24.501 5.4.4.2.
+#[test]
+fn an_idle_ue_gets_its_configured_nssai_when_it_requests_service() {
+    let (mut world, mut phone) = (served(&[1, 2], &[1]), Phone::default());
+    register(&mut world, &mut phone, &[1]);
+    phone.release(&mut world);
+    subscribe(&mut world, &[1, 2], 100);
+    notified(&mut world);
+    restart(&mut world, &[1, 2]);
+    // The first command is not answered.
+    for _ in 0..2 {
+        serve(&mut world, &mut phone);
+        let command = commanded(&mut world, &mut phone).0;
+        assert_eq!(sst_of(command.configured_nssai.as_ref()), [1, 2]);
+        assert!(command.network_slicing_indication.unwrap().subscription_changed);
+    }
+    phone.send(&mut world, ConfigurationUpdateComplete::new());
+    phone.release(&mut world);
+    serve(&mut world, &mut phone);
+    assert!(!world.running().contains(&Timer::T3555), "it has it");
+}
+
+/// TS 24.501 5.5.1.3.4.
+#[test]
+fn an_idle_ue_gets_its_configured_nssai_when_it_registers() {
+    for kind in [RegistrationKind::MobilityUpdating, RegistrationKind::PeriodicUpdating] {
+        let (mut world, mut phone) = (served(&[1, 2], &[1]), Phone::default());
+        register(&mut world, &mut phone, &[1]);
+        phone.release(&mut world);
+        subscribe(&mut world, &[1, 2], 100);
+        notified(&mut world);
+        for is_new in [true, false] {
+            let mut request = phone.registration_request(kind);
+            let is_mobile = kind == RegistrationKind::MobilityUpdating;
+            request.requested_nssai = is_mobile.then(|| [Snssai::of_sst(1)].into_iter().collect());
+            let nas = phone.initial_nas(request);
+            phone.connect(&mut world, nas);
+            let accept = phone.accepted(&mut world);
+            assert_eq!(sst_of(accept.configured_nssai.as_ref()), if is_new { vec![1, 2] } else { vec![] });
+            let indication = accept.network_slicing_indication.unwrap_or_default();
+            assert_eq!(indication.subscription_changed, is_new);
+            assert_eq!(world.running().contains(&Timer::T3550), is_new || is_mobile);
+            phone.send(&mut world, gmm::RegistrationComplete::new());
+            assert!(!world.running().contains(&Timer::T3555));
+            phone.release(&mut world);
+        }
+    }
+}
+
+/// A registered UE in CM-IDLE that is to get a Configured NSSAI.
+pub(super) fn with_new_slice() -> World {
+    let (mut world, mut phone) = (served(&[1, 2], &[1]), Phone::default());
+    register(&mut world, &mut phone, &[1]);
+    phone.release(&mut world);
+    subscribe(&mut world, &[1, 2], 100);
+    notified(&mut world);
+    world
 }
 
 fn serve(world: &mut World, phone: &mut Phone) {

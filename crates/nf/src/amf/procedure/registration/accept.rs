@@ -6,8 +6,9 @@ use crate::amf::config::AmfConfig;
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::mobility::departure;
 use crate::amf::procedure::activation::Activated;
-use crate::amf::procedure::{Procedure, Step, configuration_update, voice_match};
+use crate::amf::procedure::{Procedure, Step, configuration_update, subscription_change, voice_match};
 use crate::amf::retransmission::{Expiry, Retransmission};
+use crate::amf::slices::Slices;
 use crate::amf::{delivery, ladn, n1, n2, reachability};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
@@ -15,11 +16,11 @@ use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationAccept;
 use pith_nas::ie::{
     EmergencyNumberList, GprsTimer2, GprsTimer3, MobileIdentity, NetworkFeatureSupport, PlmnList,
-    ReactivationErrors, RegistrationKind, RegistrationResult, TaiList,
+    NetworkSlicingIndication, Nssai, ReactivationErrors, RegistrationKind, RegistrationResult, TaiList,
 };
 use pith_types::{FiveGGuti, FiveGTmsi, Tai};
 
-/// The UE must confirm a new 5G-GUTI.
+/// The UE must confirm a new 5G-GUTI, or a Configured NSSAI.
 #[derive(Debug)]
 pub(crate) struct AwaitingRegistrationComplete {
     accept: Retransmission,
@@ -28,8 +29,8 @@ pub(crate) struct AwaitingRegistrationComplete {
 
 pack_struct!(AwaitingRegistrationComplete { accept, kind });
 
-/// Sends REGISTRATION ACCEPT; the UE is registered from now on. If it includes a new 5G-GUTI, the
-/// UE must confirm; else the registration is complete.
+/// Sends REGISTRATION ACCEPT; the UE is registered from now on. If it includes a new 5G-GUTI or a
+/// Configured NSSAI, the UE must confirm; else the registration is complete.
 pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, activated: Activated) -> Step {
     let kind = attempt.kind();
     // A document of the time before says that the UE is not, or that it has no 5G-GUTI, also if a request for a session that it took over
@@ -47,6 +48,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     let new_guti =
         (kind != RegistrationKind::PeriodicUpdating || ue.guti.is_none()).then(|| renew_guti(ue, env));
     let message = message(ue, env.config, attempt, new_guti, &activated);
+    let is_confirmed = new_guti.is_some() || message.configured_nssai.is_some();
     voice_match::note_told(ue);
     let plain = GmmMessage::from(message).encode();
     let nas_pdu = n1::seal(ue, &plain);
@@ -55,7 +57,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     ue.reallocation = None;
     ue.note_restrictions_sent();
     delivery::send_queued(ue, env);
-    if new_guti.is_none() {
+    if !is_confirmed {
         ue.log_outcome(env, Level::Info, procedure_name(kind), "ok");
         return Step::replied(Procedure::Idle, "RegistrationAccept");
     }
@@ -95,15 +97,20 @@ pub(crate) fn drop_old_guti(ue: &mut UeContext, env: &mut Env<'_>) {
 /// all allowed slices (5.15.5.2.1), and none that is rejected for the registration area: the UE could not request it there (TS 24.501 4.6.2.2). Of
 /// an area without connected gNBs that is not known.
 pub(crate) fn registration_area(ue: &UeContext, env: &Env<'_>) -> Vec<Tai> {
+    area_with(ue, env, &ue.slices)
+}
+
+/// The registration area with these slices in place of those that the UE has.
+pub(crate) fn area_with(ue: &UeContext, env: &Env<'_>, slices: &Slices) -> Vec<Tai> {
     let config = env.config;
     let here = ue.location.map(|location| location.tai);
     let plmn = here.map_or(config.guami.plmn_id, |tai| tai.plmn_id);
     let is_uniform = config.slices(plmn).len() < 2;
-    let rejected_here = ue.slices.rejected_in_area();
+    let rejected_here = slices.rejected_in_area();
     let has_slices = |tai: &Tai| {
         let is_here_or_alike = is_uniform || here == Some(*tai);
         is_here_or_alike
-            || env.gnbs.may_support(tai, &ue.slices.allowed) && !env.gnbs.supports_any(tai, &rejected_here)
+            || env.gnbs.may_support(tai, &slices.allowed) && !env.gnbs.supports_any(tai, &rejected_here)
     };
     let served = config.tais.iter().copied().filter(|tai| tai.plmn_id == plmn);
     served.filter(|tai| !ue.is_forbidden_in(tai) && has_slices(tai)).collect()
@@ -129,6 +136,11 @@ fn message(
         accept.allowed_nssai = Some(ue.slices.allowed_nssai());
         (accept.rejected_nssai, accept.extended_rejected_nssai) =
             ue.rejection_ies(ue.slices.rejected_nssai());
+        accept.configured_nssai = configured_nssai(ue, config, attempt);
+        if ue.owes_configured_nssai {
+            accept.network_slicing_indication =
+                Some(NetworkSlicingIndication { subscription_changed: true, ..Default::default() });
+        }
     }
     accept.ladn_information = ladn::information(ue, config, attempt.request.ladn_indication.as_ref());
     accept.network_feature_support = Some(network_features(ue, config));
@@ -148,6 +160,21 @@ fn message(
     accept
 }
 
+/// The slices that the UE may request, if they have changed, or if its request shows that it does not know them: it requests none, one that is not
+/// valid here, or those of its default configured NSSAI (TS 24.501 5.5.1.2.4, 5.5.1.3.4).
+fn configured_nssai(ue: &UeContext, config: &AmfConfig, attempt: &Attempt) -> Option<Nssai> {
+    let configured = subscription_change::configured_slices(ue, config);
+    let request = &attempt.request;
+    let is_of_default =
+        request.network_slicing_indication.is_some_and(|indication| indication.default_configured_nssai);
+    let is_unknown = match &request.requested_nssai {
+        None => attempt.kind() != RegistrationKind::PeriodicUpdating,
+        Some(nssai) => nssai.iter().any(|slice| !configured.contains(&slice)),
+    };
+    let is_sent = ue.owes_configured_nssai || is_of_default || is_unknown;
+    (is_sent && !configured.is_empty()).then(|| configured.into_iter().collect())
+}
+
 /// IMS voice over NR, with `amf.ims_voice` (TS 23.501 5.16.3.2). Emergency services are supported over NR only, and without fallback to EPS (TS 24.501 9.11.3.5, EMC and EMF).
 fn network_features(ue: &UeContext, config: &AmfConfig) -> NetworkFeatureSupport {
     let emergency_services = u8::from(config.emergency.is_some());
@@ -162,13 +189,16 @@ fn emergency_numbers(config: &AmfConfig) -> Option<EmergencyNumberList> {
 }
 
 impl AwaitingRegistrationComplete {
-    /// REGISTRATION COMPLETE: only the new 5G-GUTI is valid.
+    /// REGISTRATION COMPLETE: only the new 5G-GUTI is valid, and the UE has its Configured NSSAI.
     pub fn on_registration_complete(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         self.accept.stop(ue, env);
         drop_old_guti(ue, env);
+        if let Ok(GmmMessage::RegistrationAccept(accept)) = GmmMessage::decode(self.accept.plain()) {
+            subscription_change::note_configured(ue, env.config, accept.configured_nssai.as_ref());
+        }
         ue.log_outcome(env, Level::Info, procedure_name(self.kind), "ok");
         configuration_update::send_network_name_and_time(ue, env, self.kind);
-        configuration_update::send_changes(ue, env, None).unwrap_or_else(Step::complete)
+        configuration_update::send_changes(ue, env).unwrap_or_else(Step::complete)
     }
 
     /// The UE repeats its request: the accept is sent again, and T3550 starts again (TS 24.501 5.5.1.2.8 d).

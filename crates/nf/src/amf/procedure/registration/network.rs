@@ -73,7 +73,8 @@ impl AwaitingUecmRegistration {
         consumer::note_registered_in_udm(ue, env);
         let call = consumer::subscription_data(ue, env).ok_or(RegistrationError::NoIdentity)?;
         // What was to be requested because of a change before. A change from now on is requested after the registration.
-        ue.refresh_call = None;
+        let was_due = ue.refresh_call.take().is_some();
+        ue.owes_configured_nssai |= was_due && ue.subscription.is_some();
         let next = AwaitingSubscriptionData { attempt: self.attempt, call };
         Ok(Step::waiting(Procedure::AwaitingSubscriptionData(next), Nf::Udm))
     }

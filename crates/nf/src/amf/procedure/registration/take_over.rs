@@ -57,6 +57,7 @@ fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
 /// registers initially (TS 24.501 5.5.1.2.4). The rest is deleted.
 pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeContext) {
     old.registered_in_udm = false;
+    ue.owes_configured_nssai |= old.owes_configured_nssai;
     // Sessions of a UE that another AMF hands over are in both contexts: the former one does not release them.
     let is_kept = |old: &PduSession| ue.sessions.iter().any(|it| it.sm_context == old.sm_context);
     old.sessions.retain(|session| session.sm_context.is_none() || !is_kept(session));
