@@ -102,6 +102,7 @@ record! {
     ConfirmationData {
         required {
             /// RES*; `None` (null) if the UE could not respond.
+            #[serde(deserialize_with = "crate::record::nullable")]
             res_star: Option<Secret<16>>,
         }
         optional {

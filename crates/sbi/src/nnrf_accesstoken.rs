@@ -7,7 +7,7 @@ use crate::common::{NfInstanceId, NfType};
 use crate::http::{Body, Content, HttpRequest, Method, Query, json_bodies};
 use crate::octets::SecretText;
 use crate::operation::operations;
-use crate::problem::{Cause, Problem, ProblemMore};
+use crate::problem::{Cause, InvalidParam, Problem, ProblemMore};
 use crate::record::open_enum;
 use bytes::Bytes;
 use pith_types::{Plmn, Snssai};
@@ -119,7 +119,7 @@ impl Body for AccessTokenReq {
 
     fn decode(media_type: &str, body: &Bytes) -> Option<Result<Self>> {
         let form = media_type.split(';').next().unwrap_or_default().trim();
-        form.eq_ignore_ascii_case(FORM).then(|| read(body))
+        form.eq_ignore_ascii_case(FORM).then(|| read(body).map_err(of_form))
     }
 }
 
@@ -143,6 +143,26 @@ fn read(body: &Bytes) -> Result<AccessTokenReq> {
         target_snssais: form.optional("targetSnssaiList")?,
         target_nf_set_id: form.optional("targetNfSetId")?,
     })
+}
+
+/// The error of a form with missing, repeated or wrong parameters, which RFC 6749 5.2 knows as `invalid_request` only.
+fn of_form(problem: Box<Problem>) -> Box<Problem> {
+    if let Some(ProblemMore::AccessTokenErr(_)) = &problem.more {
+        return problem;
+    }
+    let details = &problem.details;
+    let description = match details.invalid_params.first() {
+        Some(InvalidParam { param, reason }) => {
+            let name = param.strip_prefix("query ").unwrap_or(param);
+            format!("{name} is {}", reason.as_deref().unwrap_or("wrong"))
+        }
+        None => details.detail.clone().unwrap_or_else(|| "not a form".into()),
+    };
+    let is_permitted = |letter: &char| matches!(letter, ' '..='!' | '#'..='[' | ']'..='~');
+    let description: String = description.chars().filter(is_permitted).collect();
+    let error = AccessTokenErrorCode::InvalidRequest;
+    let error = AccessTokenErr { error, error_description: Some(description.into()) };
+    Problem::of_status(400).with(ProblemMore::AccessTokenErr(Box::new(error))).into()
 }
 
 /// The problem for an error code (400).

@@ -92,6 +92,15 @@ macro_rules! open_enum {
 }
 pub(crate) use open_enum;
 
+/// Reads a required member that may be null: without this, one that is missing would count as null.
+pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::Deserialize<'de>,
+{
+    serde::Deserialize::deserialize(deserializer)
+}
+
 /// Implements `Display`, `FromStr` and serde for a type with `as_str` and `From<&str>`.
 macro_rules! text_of_enum {
     ($name:ident) => {

@@ -343,6 +343,9 @@ pub(crate) enum TransferError {
     /// The request has no content that can be sent.
     #[error("nothing to send")]
     Empty,
+    /// An N1 message for a session that is not named.
+    #[error("the message is of no PDU session")]
+    NoSessionId,
     /// Information for the target gNB of a handover that is not prepared, or not with that AMF.
     #[error("no handover from this AMF is prepared")]
     NoHandover,
@@ -367,6 +370,7 @@ impl TransferError {
             Self::NonAllowedArea => Problem::new(SbiCause::UeInNonAllowedArea),
             Self::QueueFull => Problem::new(SbiCause::NfCongestion).detail(self),
             Self::Empty => Problem::mandatory_ie_missing("n1MessageContainer"),
+            Self::NoSessionId => Problem::mandatory_ie_missing("pduSessionId"),
             Self::WrongStatus => Problem::mandatory_ie_incorrect("/n2InfoContainer/ranInfo", self),
             Self::OtherClass => Problem::of_status(501).detail(self),
         }

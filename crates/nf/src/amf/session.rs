@@ -231,13 +231,18 @@ impl PduSession {
     /// further ones with the sender of the first. A client that proves no instance id, such as a foreign SMF whose
     /// certificate has none, is compared from its first message on only.
     pub fn admits(&mut self, from: Caller) -> bool {
+        let is_its = self.is_of(from);
+        if is_its {
+            self.smf.sender.get_or_insert(Owner::of(from));
+        }
+        is_its
+    }
+
+    /// Whether that NF may be the SMF of the session.
+    pub fn is_of(&self, from: Caller) -> bool {
         match self.smf.sender {
             Some(owner) => owner.admits(from),
-            None if self.smf.instance.is_none_or(|instance| may_be_instance(instance, from)) => {
-                self.smf.sender = Some(Owner::of(from));
-                true
-            }
-            None => false,
+            None => self.smf.instance.is_none_or(|instance| may_be_instance(instance, from)),
         }
     }
 

@@ -206,9 +206,112 @@ fn is_domain(pattern: &str, fqdn: &str) -> bool {
     is_name && if is_suffix { fqdn.ends_with(&name) } else { fqdn == name }
 }
 
+/// Whether the text is a regular expression of ECMA-262: its groups, classes, escapes and quantifiers are complete.
+pub(super) fn is_regular_expression(pattern: &str) -> bool {
+    let mut rest = pattern.chars().peekable();
+    let (mut groups, mut is_repeatable) = (0_usize, false);
+    while let Some(letter) = rest.next() {
+        let (is_valid, is_atom) = match letter {
+            '\\' => (rest.next().is_some(), true),
+            '[' => (skip_class(&mut rest), true),
+            '(' => {
+                groups += 1;
+                (rest.next_if_eq(&'?').is_none() || skip_group_kind(&mut rest), false)
+            }
+            ')' if groups == 0 => (false, false),
+            ')' => {
+                groups -= 1;
+                (true, true)
+            }
+            '|' | '^' | '$' => (true, false),
+            '*' | '+' | '?' => {
+                rest.next_if_eq(&'?');
+                (is_repeatable, false)
+            }
+            '{' => match skip_bounds(&mut rest) {
+                Some(are_in_order) => (is_repeatable && are_in_order, false),
+                None => (true, true),
+            },
+            _ => (true, true),
+        };
+        if !is_valid {
+            return false;
+        }
+        is_repeatable = is_atom;
+    }
+    groups == 0
+}
+
+type Pattern<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// Skips a class after its bracket; whether it is complete, and its ranges are in order.
+fn skip_class(rest: &mut Pattern<'_>) -> bool {
+    rest.next_if_eq(&'^');
+    let mut first = None;
+    while let Some(letter) = rest.next() {
+        first = match (letter, first) {
+            (']', _) => return true,
+            ('\\', _) if rest.next().is_none() => return false,
+            ('\\', _) => None,
+            ('-', Some(first)) => match rest.peek() {
+                Some(last) if !matches!(last, ']' | '\\') && *last < first => return false,
+                _ => None,
+            },
+            (letter, _) => Some(letter),
+        };
+    }
+    false
+}
+
+/// Skips the kind of a group after `(?`; whether it is one.
+fn skip_group_kind(rest: &mut Pattern<'_>) -> bool {
+    match rest.next() {
+        Some(':' | '=' | '!') => true,
+        Some('<') if rest.next_if(|letter| matches!(letter, '=' | '!')).is_some() => true,
+        Some('<') => {
+            let is_of_name = |letter: &char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
+            let mut length = 0_usize;
+            while rest.next_if(is_of_name).is_some() {
+                length += 1;
+            }
+            rest.next() == Some('>') && length > 0
+        }
+        _ => false,
+    }
+}
+
+/// Skips the bounds of a quantifier and its closing brace; whether they are in order. `None`: the brace is a letter like others.
+fn skip_bounds(rest: &mut Pattern<'_>) -> Option<bool> {
+    let text: String = rest.clone().take(32).take_while(|letter| *letter != '}').collect();
+    let (least, most) = text.split_once(',').unwrap_or((&text, &text));
+    let is_number = |text: &str| text.bytes().all(|letter| letter.is_ascii_digit());
+    let is_closed = rest.clone().nth(text.chars().count()) == Some('}');
+    if !is_closed || least.is_empty() || !is_number(least) || !is_number(most) {
+        return None;
+    }
+    rest.nth(text.len());
+    rest.next_if_eq(&'?');
+    let number = |text: &str| text.parse::<u128>().unwrap_or(u128::MAX);
+    Some(most.is_empty() || number(least) <= number(most))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn regular_expressions_are_complete() {
+        for valid in [
+            "", "a", "^.+\\.5gc\\.example$", "(a|b)+?", "[a-z0-9.-]{1,20}", "(?:x)", "(?<n>x)*", "(?!x)", "a{2", "a{,3}", "[]", "a{3}?",
+        ] {
+            assert!(is_regular_expression(valid), "{valid}");
+        }
+        for invalid in [
+            "*", "(", ")", "[", "[z-a]", "a\\", "a**", "(?x)", "(?<>x)", "(?", "^*", "a{3,2}", "{2}", "[\\", "a|*", "a{2}{3}",
+        ] {
+            assert!(!is_regular_expression(invalid), "{invalid}");
+        }
+    }
 
     #[test]
     fn domains_are_names_or_suffixes() {

@@ -1,5 +1,6 @@
 //! Nnrf_NFManagement: registration, heart-beat, deregistration (TS 29.510 5.2.2.2 to 5.2.2.4).
 
+use super::authorization::is_regular_expression;
 use super::discovery::with_scheme;
 use super::{Instance, Nrf};
 use crate::kit::{Caller, Instant, Level, Outbox, Owner};
@@ -58,6 +59,7 @@ impl Nrf {
                 return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfType")));
             }
         }
+        check(&profile)?;
         self.check_room(&profile, from)?;
         profile.heart_beat_timer =
             Some(u32::try_from(self.config.heart_beat.as_secs()).unwrap_or(u32::MAX).max(1));
@@ -252,5 +254,24 @@ fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Pr
         let detail = format!("the address '{new}' is new: register the profile again");
         return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail(detail)));
     }
+    check(&patched)?;
     Ok(patched)
+}
+
+/// Values that the type of a member does not exclude (TS 29.510 6.1.6.2.2, 6.1.6.2.3).
+fn check(profile: &NfProfile) -> Result<(), Box<Problem>> {
+    if !NfStatus::KNOWN.contains(&profile.nf_status) {
+        return Err(Box::new(Problem::mandatory_ie_incorrect("nfStatus", "unknown")));
+    }
+    let incorrect =
+        |param: &str, why: &str| Err(Box::new(Problem::new(Cause::OptionalIeIncorrect).param(param, why)));
+    let mut loads = profile.services().map(|service| service.load).chain([profile.load]).flatten();
+    if loads.any(|load| load > 100) {
+        return incorrect("load", "not 0 to 100");
+    }
+    let of_services = profile.services().flat_map(|service| &service.allowed_nf_domains);
+    if !of_services.chain(&profile.allowed_nf_domains).all(|domain| is_regular_expression(domain)) {
+        return incorrect("allowedNfDomains", "not a regular expression");
+    }
+    Ok(())
 }

@@ -85,9 +85,10 @@ impl Nrf {
         Ok(if wished == end { Response::NoContent } else { Response::SubscriptionData(Box::new(answer)) })
     }
 
-    /// The end of a subscription for which the subscriber requested that end.
+    /// The end of a subscription for which the subscriber requested that end. One that is over counts as none.
     fn end(&self, now: Instant, wished: Option<DateTime>) -> DateTime {
         let latest = self.wall.date_time(now + LONGEST);
+        let wished = wished.filter(|wished| *wished > self.wall.date_time(now));
         wished.map_or_else(|| self.wall.date_time(now + VALIDITY), |wished| wished.min(latest))
     }
 

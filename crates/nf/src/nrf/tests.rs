@@ -131,6 +131,38 @@ fn the_id_in_the_path_and_in_the_profile_must_be_the_same() {
     assert!(found(&mut bench, query(NfType::Smf)).is_empty());
 }
 
+/// TS 29.510 6.1.6.2.2.
+#[test]
+fn a_profile_stays_valid_when_it_is_changed() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    let before = shown(&mut bench, 1);
+    for (path, value) in [
+        ("/load", serde_json::Value::from(101)),
+        ("/nfServices/0/load", 101.into()),
+        ("/nfStatus", "ASLEEP".into()),
+        ("/allowedNfDomains", vec!["(a"].into()),
+    ] {
+        let seen = patch(&mut bench, 1, vec![PatchItem::add(path, value)]);
+        assert_eq!(seen.problem().status, 400, "{path}");
+    }
+    assert_eq!(shown(&mut bench, 1), before);
+    let mut body = before;
+    body.allowed_nf_domains = vec!["*.example".into()];
+    let seen = bench.request(RegisterNfInstance { nf_instance_id: instance(1), body });
+    assert_eq!(seen.problem().status, 400);
+    let seen = patch(&mut bench, 1, vec![PatchItem::add("/load", 100)]);
+    assert_eq!(*seen.answer(), Response::NoContent);
+}
+
+#[test]
+fn a_subscription_that_would_be_over_gets_an_end_in_the_future() {
+    let mut bench = bench();
+    let wished = DateTime::from_unix_ms(-60_000);
+    let (_, end) = subscription(&mut bench, |body| body.validity_time = Some(wished));
+    assert_eq!(end, Some(minutes(10)));
+}
+
 #[test]
 fn a_silent_instance_is_suspended_until_its_next_heart_beat() {
     let mut bench = bench();

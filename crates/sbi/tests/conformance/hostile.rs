@@ -101,6 +101,46 @@ fn a_missing_member_is_named() {
     assert_eq!(problem.details.invalid_params[0].param, "deregCallbackUri");
 }
 
+/// TS 29.509 6.1.6.2.5: `resStar` is required, and null if the UE could not respond.
+#[test]
+fn a_missing_res_star_is_none_that_is_null() {
+    let mut http = request(Operation::FiveGAkaConfirmation).to_http();
+    http.body = "{}".into();
+    let problem = refused(&http);
+    assert_eq!(problem.details.cause, Some(Cause::MandatoryIeMissing));
+    assert_eq!(problem.details.invalid_params[0].param, "resStar");
+    http.body = r#"{"resStar":null}"#.into();
+    assert!(Request::from_http(&root(), &http).is_ok());
+}
+
+/// TS 29.510 6.3.3.1, RFC 6749 5.2.
+#[test]
+fn an_access_token_request_that_is_no_form_gets_the_error_of_oauth_2() {
+    let ask = |form: &str| {
+        let mut http = request(Operation::AccessTokenRequest).to_http();
+        http.body = form.to_owned().into();
+        let problem = refused(&http);
+        let answer = problem.to_http(Some(Operation::AccessTokenRequest));
+        assert_eq!((answer.status, answer.content_type.as_deref()), (400, Some("application/json")));
+        assert_eq!(answer.headers.get("cache-control"), Some("no-store"));
+        serde_json::from_slice::<serde_json::Value>(&answer.body).unwrap()
+    };
+    let id = "nfInstanceId=4ad8a1f0-5b0e-4b5c-9d1e-0123456789ab";
+    let grant = "grant_type=client_credentials";
+    for (form, description) in [
+        ("scope=namf-comm".to_owned(), "grant_type is missing"),
+        (format!("{grant}&{id}"), "scope is missing"),
+        (format!("{grant}&{id}&scope=a&scope=b"), "scope is not of its form"),
+        (format!("{grant}&{id}&scope=a&targetPlmn=%22%5C"), "targetPlmn is not of its form"),
+        ("%".to_owned(), "not a form"),
+    ] {
+        let expected = serde_json::json!({"error": "invalid_request", "error_description": description});
+        assert_eq!(ask(&form), expected, "{form}");
+    }
+    let other = format!("grant_type=password&{id}&scope=a");
+    assert_eq!(ask(&other), serde_json::json!({"error": "unsupported_grant_type"}));
+}
+
 #[test]
 fn referenced_multipart_parts_must_exist() {
     let mut http = request(Operation::UpdateSmContext).to_http();

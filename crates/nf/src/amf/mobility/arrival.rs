@@ -34,7 +34,7 @@ use pith_ngap::{
 };
 use pith_sbi::namf_communication::{self as namf, NgapIeType};
 use pith_sbi::{Created, Response, Uri};
-use pith_types::NrCellIdentity;
+use pith_types::{NrCellIdentity, Snssai};
 
 /// The AMF from which the UE is being handed over; until HANDOVER NOTIFY.
 #[derive(Debug)]
@@ -115,7 +115,8 @@ fn take_security(ue: &mut UeContext, Received { security, uplink, .. }: Received
     access_keys::adopt(ue, next_hop);
 }
 
-/// Takes restrictions, trace, slices and sessions. Returns the sessions of slices that this AMF does not serve.
+/// Takes restrictions, trace, slices and sessions. Returns the sessions of slices that this AMF, or its gNBs in the target's tracking area, do
+/// not serve (TS 23.502 4.9.1.3.2 step 4).
 fn take_context(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -129,8 +130,11 @@ fn take_context(
     }
     reachability::take_drx(ue, &context);
     ue.pei = context.pei;
-    let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
-    let served = env.config.slices(plmn);
+    let target = ue.location.map(|location| location.tai);
+    let plmn = target.map_or(env.config.guami.plmn_id, |tai| tai.plmn_id);
+    let is_supported =
+        |slice: &Snssai| target.is_none_or(|tai| env.gnbs.may_support(&tai, std::slice::from_ref(slice)));
+    let served: Vec<_> = env.config.slices(plmn).iter().copied().filter(is_supported).collect();
     // This AMF's own slices bound the number.
     let named: Vec<_> = context.mm_context_list.into_iter().flat_map(|mm| mm.allowed_nssai).collect();
     let allowed = served.iter().filter(|slice| named.contains(slice)).copied().collect();

@@ -89,14 +89,17 @@ impl Amf {
         }
     }
 
-    /// The connection that an item of NG RESET names, by either id.
+    /// The connection that an item of NG RESET names, by either id or both. Two ids of different connections name none.
     fn connection_of(&self, gnb: GnbHandle, ue: &ResetUe) -> Option<Key> {
         let key = match (ue.amf, ue.ran) {
             (Some(amf), _) => self.shared.connections.find(amf),
             (None, Some(ran)) => self.shared.connections.find_by_ran(gnb, ran),
             (None, None) => None,
         }?;
-        self.shared.connections.get(key).filter(|connection| connection.gnb == gnb).map(|_| key)
+        let connection = self.shared.connections.get(key)?;
+        // The target gNB of a handover may reset what the AMF does not know the id of.
+        let is_its = |ran| connection.ran_id == ran || connection.context == RanContext::Awaiting;
+        (connection.gnb == gnb && ue.ran.is_none_or(is_its)).then_some(key)
     }
 
     /// A connection has ended without UE CONTEXT RELEASE COMPLETE.

@@ -5,12 +5,13 @@ use crate::amf::Amf;
 use crate::amf::consumer;
 use crate::amf::context::{Env, RFSP, UeContext};
 use crate::amf::delivery;
+use crate::amf::error::TransferError;
 use crate::amf::mobility::{departure, n2_handover};
 use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
 use crate::amf::procedure::{Procedure, context_transfer, subscription_change};
 use crate::amf::session::PduSession;
-use crate::kit::{Instant, Level, Outbox};
+use crate::kit::{Caller, Instant, Level, Outbox};
 use pith_sbi::npcf_ampolicycontrol::{AmPolicyTerminateNotify, AmPolicyUpdateNotify};
 use pith_sbi::nsmf_pdusession::{ResourceStatus, SmContextStatusNotify};
 use pith_sbi::nudm_sdm::SdmChangeNotification;
@@ -52,10 +53,11 @@ impl Amf {
         Ok(Response::NoContent)
     }
 
-    /// Nsmf_PDUSession_SMContextStatusNotify: the SMF has released a session.
+    /// Nsmf_PDUSession_SMContextStatusNotify: the SMF has released a session. Another SMF than that of the session can't.
     pub(super) fn sm_context_status_notify(
         &mut self,
         now: Instant,
+        from: Caller,
         notification: &SmContextStatusNotify,
         out: &mut Outbox,
     ) -> Reply {
@@ -63,6 +65,10 @@ impl Amf {
         let name = name.and_then(|(ue, id, number)| Some((self.shared.ids.find(ue)?, id, number)));
         let (key, id, number) = name.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let ended = |session: &PduSession| session.id == id && session.number.0 == number;
+        let is_of_other = |session: &PduSession| ended(session) && !session.is_of(from);
+        if self.ues.view(key).is_some_and(|ue| ue.sessions.iter().any(is_of_other)) {
+            return Err(TransferError::OtherSmf.problem().into());
+        }
         if notification.body.status_info.resource_status == ResourceStatus::Released {
             self.with_ue(now, key, out, |ue, env| {
                 let session = ue.sessions.extract_if(.., |session| ended(session)).next();

@@ -36,7 +36,7 @@ impl Amf {
                 self.deregistration_notification(now, &notification, out)
             }
             Request::SmContextStatusNotify(notification) => {
-                self.sm_context_status_notify(now, &notification, out)
+                self.sm_context_status_notify(now, from, &notification, out)
             }
             Request::SdmChangeNotification(notification) => self.sdm_change(now, &notification, out),
             Request::AmPolicyUpdateNotify(notification) => self.am_policy_update(now, &notification, out),

@@ -69,7 +69,9 @@ fn transfer(
     if body.n1_message_container.as_ref().is_some_and(|n1| n1.n1_message_class != N1MessageClass::Sm) {
         return Err(TransferError::OtherClass);
     }
-    let message = message(body).ok_or(TransferError::Empty)?;
+    let has_n1 = body.n1_message_container.is_some();
+    let without = if has_n1 { TransferError::NoSessionId } else { TransferError::Empty };
+    let message = message(body).ok_or(without)?;
     let session = ue.session_mut(message.id).ok_or(TransferError::NoSession)?;
     if !session.admits(from) {
         return Err(TransferError::OtherSmf);

@@ -7,7 +7,7 @@ use super::n2_handover::{
 use super::world::*;
 use crate::amf::AmfConfig;
 use crate::kit::{
-    Caller, GnbHandle, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking,
+    Caller, GnbHandle, GnbInfo, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking,
 };
 use crate::testing::{Stored, client};
 use pith_crypto::kdf;
@@ -834,6 +834,19 @@ fn a_notification_of_no_handover_in_progress_is_refused() {
     amfs.source.expire(Timer::WithdrawnHandover);
     assert_eq!(amfs.source.request(*notification).unwrap_err().status, 404, "the handover is over");
     assert_eq!(amfs.source.amf.audit().registered, 1);
+}
+
+/// TS 23.501 5.15.5.2.1: the Allowed NSSAI is that of the target's tracking area.
+#[test]
+fn a_ue_without_a_slice_of_the_target_tracking_area_is_not_taken_over() {
+    let mut amfs = Amfs::new(&[5]);
+    let supported = vec![(tai(), vec![Snssai::of_sst(2)])];
+    amfs.target.set_up_gnb(OTHER_GNB, GnbInfo { supported, ..World::gnb_info(OTHER_GNB) }, false);
+    amfs.target.take_ladder();
+    let refusal = amfs.refusal(|_| ());
+    let Some(ProblemMore::UeContextCreateError(error)) = refusal.more else { panic!("{refusal:?}") };
+    let cause = Cause::RadioNetwork(CauseRadioNetwork::slice_not_supported);
+    assert_eq!(error.ngap_cause, Some(crate::amf::mobility::n14::sbi_cause(cause)));
 }
 
 /// TS 23.502 4.9.1.3.3 step 6a.

@@ -49,6 +49,23 @@ pub(super) fn required(phone: &Phone, sessions: &[u8]) -> HandoverRequired {
     }
 }
 
+/// TS 23.502 4.9.1.3: it is a handover between gNBs.
+#[test]
+fn a_handover_to_the_source_gnb_is_refused_at_once() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    world.downlinks.clear();
+    world.take_ladder();
+    let message = HandoverRequired { target: gnb_target(GNB.0 as u32), ..required(&phone, &[5]) };
+    world.ngap(GNB, "HandoverRequired", message.encode());
+    assert_eq!(world.take_ladder(), "gnb1 -> HandoverRequired\ngnb1 <- HandoverPreparationFailure");
+    let Some((GNB, Message::HandoverPreparationFailure(failure))) = world.downlinks.pop_front() else {
+        panic!()
+    };
+    assert_eq!(failure.cause, Some(Cause::RadioNetwork(CauseRadioNetwork::ho_target_not_allowed)));
+}
+
 pub(super) fn require(world: &mut World, phone: &Phone, sessions: &[u8]) {
     world.ngap(GNB, "HandoverRequired", required(phone, sessions).encode());
 }

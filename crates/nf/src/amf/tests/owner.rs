@@ -31,6 +31,36 @@ fn messages_of_a_session_come_from_its_smf_only() {
     world.request(transfer(5, Some(b"modify"), None)).unwrap();
 }
 
+/// TS 29.502 5.2.2.5.
+#[test]
+fn the_end_of_a_session_is_notified_by_its_smf_only() {
+    let (mut world, _) = registered();
+    let known = world.amf.session_reference(&supi(), 5);
+    let notify = |world: &mut World| {
+        let uri = SmContextStatusNotify::callback_uri(&identity().api_root, &NfType::Amf, &known);
+        let body = SmContextStatusNotification::new(StatusInfo::new(ResourceStatus::Released));
+        world.request(SmContextStatusNotify { uri, body })
+    };
+    world.caller = client(2);
+    assert_eq!(notify(&mut world).unwrap_err().status, 403);
+    assert_eq!(world.amf.audit().sessions, 1);
+    world.caller = client(1);
+    notify(&mut world).unwrap();
+    assert_eq!(world.amf.audit().sessions, 0);
+    world.caller = client(2);
+    notify(&mut world).unwrap();
+}
+
+#[test]
+fn a_message_without_its_session_is_refused_by_the_name_of_the_parameter() {
+    let (mut world, _) = registered();
+    let mut request = transfer(5, Some(b"modify"), None);
+    request.body.pdu_session_id = None;
+    let refused = world.request(request).unwrap_err();
+    assert_eq!(refused.cause(), Some(&pith_sbi::Cause::MandatoryIeMissing));
+    assert_eq!(refused.details.invalid_params[0].param, "pduSessionId");
+}
+
 /// A session whose CreateSMContext went to an SMF instance, before that SMF has answered.
 fn requested(smf: u128) -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());

@@ -162,6 +162,9 @@ fn a_reset_of_one_connection_leaves_the_others() {
     let unknown = ResetUe { amf: None, ran: Some(pith_types::RanUeNgapId(999)) };
     world.input(reset(Some(vec![unknown])));
     assert_eq!(world.amf.audit().connections, 1);
+    let contradictory = ResetUe { amf: phone.amf_id, ran: Some(pith_types::RanUeNgapId(999)) };
+    world.input(reset(Some(vec![contradictory])));
+    assert_eq!(world.amf.audit().connections, 1);
     let known = ResetUe { amf: phone.amf_id, ran: None };
     world.input(reset(Some(vec![known])));
     let audit = world.amf.audit();

@@ -3,6 +3,7 @@
 use super::{N2Config, N2Gateway};
 use pith_ngap::{Cause, CauseMisc, CauseRadioNetwork, SupportedTa};
 use pith_types::{Plmn, Snssai, Tac, Tai};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Areas that a refusal lists for each side; a gNB may have 256.
@@ -45,10 +46,10 @@ impl Mismatch {
 }
 
 impl N2Gateway {
-    /// The areas that gNB and AMF both serve, each with the common slices.
+    /// The areas that gNB and AMF both serve, each once with the common slices.
     pub(super) fn common_areas(&self, tas: &[SupportedTa]) -> Result<Vec<(Tai, Vec<Snssai>)>, Mismatch> {
         let mut mismatch = Mismatch::Plmn;
-        let mut common = Vec::new();
+        let (mut common, mut known) = (Vec::<(Tai, Vec<Snssai>)>::new(), BTreeMap::new());
         for ta in tas {
             for (plmn_id, slices) in &ta.plmns {
                 let Some((_, own)) = self.config.plmns.iter().find(|(plmn, _)| plmn == plmn_id) else {
@@ -62,9 +63,16 @@ impl N2Gateway {
                     continue;
                 }
                 mismatch = Mismatch::Slice;
-                let slices: Vec<Snssai> =
-                    slices.iter().copied().filter(|slice| own.contains(slice)).collect();
-                common.push((tai, slices));
+                let at = *known.entry(tai).or_insert(common.len());
+                if at == common.len() {
+                    common.push((tai, Vec::new()));
+                }
+                let Some((_, listed)) = common.get_mut(at) else { continue };
+                for slice in slices.iter().filter(|slice| own.contains(slice)) {
+                    if !listed.contains(slice) {
+                        listed.push(*slice);
+                    }
+                }
             }
         }
         // An area without a common slice serves emergency sessions.

@@ -90,10 +90,13 @@ impl RanIds {
         }
     }
 
-    /// NG RESET of these connections, each named by one id or both (TS 38.413 9.2.6.11).
+    /// NG RESET of these connections, each named by one id or both (TS 38.413 9.2.6.11). Two ids of different connections name none.
     pub fn reset(&mut self, ues: &[ResetUe]) {
-        for ran in ues.iter().filter_map(|ue| ue.ran) {
-            self.entries.remove(&ran);
+        for (ran, amf) in ues.iter().filter_map(|ue| Some((ue.ran?, ue.amf))) {
+            let is_that = |entry: &Entry| amf.is_none() || entry.amf.is_none_or(|known| amf == Some(known));
+            if self.entries.get(&ran).is_some_and(is_that) {
+                self.entries.remove(&ran);
+            }
         }
         let amf_only: HashSet<_> = ues.iter().filter(|ue| ue.ran.is_none()).filter_map(|ue| ue.amf).collect();
         if !amf_only.is_empty() {
@@ -214,6 +217,8 @@ mod tests {
         let by_both = ResetUe { amf: Some(amf(1, 103).0), ran: Some(RanUeNgapId(3)) };
         ids.reset(&[by_ran, by_amf, by_both]);
         assert_eq!((ids.len(), ids.find(RanUeNgapId(4))), (1, ConnectionShard::Shard(ShardId(1))));
+        ids.reset(&[ResetUe { amf: Some(amf(1, 105).0), ran: Some(RanUeNgapId(4)) }]);
+        assert_eq!(ids.len(), 1, "the two ids are of different connections");
     }
 
     /// An id with its shard.

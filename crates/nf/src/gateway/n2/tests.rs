@@ -520,6 +520,21 @@ fn a_gnb_that_repeats_ng_setup_gets_no_work_done_for_each() {
     assert!(accepted.iter().any(|effect| matches!(effect, N2GatewayEffect::ToShard { .. })), "{accepted:?}");
 }
 
+/// TS 38.413 9.3.1.90: a TAC is unique in the list. Slices of a repeated one count, too.
+#[test]
+fn a_tracking_area_that_a_gnb_names_twice_is_listed_once() {
+    let Ok(Message::NgSetupRequest(mut request)) = Message::decode(&setup_request("999/70", 1, 1)) else {
+        panic!()
+    };
+    let again = SupportedTa { tac: Tac::new(1), plmns: vec![(plmn(), vec![Snssai::of_sst(1); 2])] };
+    request.supported_tas.push(again);
+    let mut gateway = gateway();
+    let effects = receive(&mut gateway, request.encode().unwrap());
+    assert!(effects.iter().any(|it| matches!(it, N2GatewayEffect::ToShard { .. })), "{effects:?}");
+    let supported = gateway.gnbs().map(|(_, info)| info.supported.clone()).next().unwrap();
+    assert_eq!(supported, [(Tai { plmn_id: plmn(), tac: Tac::new(1) }, vec![Snssai::of_sst(1)])]);
+}
+
 #[test]
 fn a_partial_reset_reaches_the_owners_and_is_acknowledged() {
     let id = AmfUeNgapId::new(block(1), 5);

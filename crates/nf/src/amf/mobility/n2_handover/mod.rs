@@ -61,6 +61,9 @@ pub(crate) enum HandoverError {
     /// The gNB is not connected to this AMF, or does not serve the tracking area, and no other AMF serves that.
     #[error("the target is unknown")]
     UnknownTarget,
+    /// It is a procedure between gNBs (TS 23.502 4.9.1.3).
+    #[error("the target is the source gNB")]
+    SourceGnb,
     /// The subscription does not allow service in the target's tracking area.
     #[error("the UE's mobility restrictions do not allow the target")]
     NotAllowed,
@@ -100,7 +103,9 @@ impl HandoverError {
                 CauseRadioNetwork::encryption_and_or_integrity_protection_algorithms_not_supported
             }
             Self::InProgress => CauseRadioNetwork::interaction_with_other_procedure,
-            Self::OtherSystem | Self::NotAllowed => CauseRadioNetwork::ho_target_not_allowed,
+            Self::OtherSystem | Self::SourceGnb | Self::NotAllowed => {
+                CauseRadioNetwork::ho_target_not_allowed
+            }
             Self::UnknownTarget => CauseRadioNetwork::unknown_targetID,
             Self::NoAnswer => CauseRadioNetwork::tngrelocprep_expiry,
         })
@@ -169,6 +174,9 @@ fn check(
     if !ue.has_service_in(tai) && ue.emergency_session().is_none() {
         // TS 23.502 4.9.1.3.2 step 1, TS 23.501 5.3.4.1.1, 5.16.4.3.
         return Err(HandoverError::NotAllowed);
+    }
+    if env.gnbs.get(&connection.gnb).is_some_and(|source| source.node == *node) {
+        return Err(HandoverError::SourceGnb);
     }
     let gnb = gnb_of(env.gnbs, node, tai);
     if gnb.is_none() {
