@@ -34,6 +34,8 @@ pub struct AmfConfig {
     pub instances: Arc<SetInstances>,
     /// Networks served, with their slices.
     pub plmns: Vec<ServedPlmn>,
+    /// Slices of the networks that other AMFs may serve: a UE can request them here, too, and is passed on (TS 23.502 4.2.2.2.3).
+    pub slices_elsewhere: Vec<Snssai>,
     /// Tracking areas served. A UE in any other tracking area is rejected.
     pub tais: Vec<Tai>,
     /// Equivalent PLMNs sent to UEs; at most 15.
@@ -195,6 +197,7 @@ impl AmfConfig {
             shares_blocks: false,
             instances: Arc::default(),
             plmns: vec![ServedPlmn { plmn: guami.plmn_id, slices }],
+            slices_elsewhere: Vec::new(),
             tais,
             equivalent_plmns: Vec::new(),
             network_name: None,

@@ -302,12 +302,24 @@ mod tests {
     #[test]
     fn regular_expressions_are_complete() {
         for valid in [
-            "", "a", "^.+\\.5gc\\.example$", "(a|b)+?", "[a-z0-9.-]{1,20}", "(?:x)", "(?<n>x)*", "(?!x)", "a{2", "a{,3}", "[]", "a{3}?",
+            "",
+            "a",
+            "^.+\\.5gc\\.example$",
+            "(a|b)+?",
+            "[a-z0-9.-]{1,20}",
+            "(?:x)",
+            "(?<n>x)*",
+            "(?!x)",
+            "a{2",
+            "a{,3}",
+            "[]",
+            "a{3}?",
         ] {
             assert!(is_regular_expression(valid), "{valid}");
         }
         for invalid in [
-            "*", "(", ")", "[", "[z-a]", "a\\", "a**", "(?x)", "(?<>x)", "(?", "^*", "a{3,2}", "{2}", "[\\", "a|*", "a{2}{3}",
+            "*", "(", ")", "[", "[z-a]", "a\\", "a**", "(?x)", "(?<>x)", "(?", "^*", "a{3,2}", "{2}", "[\\",
+            "a|*", "a{2}{3}",
         ] {
             assert!(!is_regular_expression(invalid), "{invalid}");
         }

@@ -159,6 +159,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.name = config.amf.name.clone();
     let plmns = config.network.plmns.iter();
     amf.plmns = plmns.map(|plmn| ServedPlmn { plmn: *plmn, slices: slices.clone() }).collect();
+    amf.slices_elsewhere = config.network.slices.clone();
     amf.integrity = config.amf.security.integrity.iter().map(integrity).collect();
     amf.ciphering = config.amf.security.ciphering.iter().map(ciphering).collect();
     amf.derives_k_amf = config.amf.security.derive_k_amf;

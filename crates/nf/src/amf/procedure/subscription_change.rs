@@ -159,8 +159,9 @@ pub(crate) fn configured_slices(ue: &UeContext, config: &AmfConfig) -> Vec<Snssa
 /// The subscribed slices that a UE can request in its network (TS 23.501 5.15.4.2).
 fn configured_of(subscription: &Subscription, ue: &UeContext, config: &AmfConfig) -> Vec<Snssai> {
     let subscribed = subscription.default_slices.iter().chain(&subscription.slices);
-    let served = served(ue, config);
-    let mut slices: Vec<_> = subscribed.filter(|slice| served.contains(slice)).copied().collect();
+    let here = served(ue, config);
+    let can_request = |slice: &&Snssai| here.contains(slice) || config.slices_elsewhere.contains(slice);
+    let mut slices: Vec<_> = subscribed.filter(can_request).copied().collect();
     slices.sort_unstable();
     slices.dedup();
     slices.truncate(slices::MOST_CONFIGURED);

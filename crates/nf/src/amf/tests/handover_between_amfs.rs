@@ -7,7 +7,8 @@ use super::n2_handover::{
 use super::world::*;
 use crate::amf::AmfConfig;
 use crate::kit::{
-    Caller, GnbHandle, GnbInfo, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking,
+    Caller, GnbHandle, GnbInfo, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer,
+    Tracking,
 };
 use crate::testing::{Stored, client};
 use pith_crypto::kdf;

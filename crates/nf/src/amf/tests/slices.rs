@@ -62,8 +62,13 @@ fn a_slice_that_is_not_subscribed_is_rejected_and_the_other_allowed() {
 /// Its default slice is 1; it is subscribed to 2, too. TS 24.501 5.5.1.2.4.
 #[test]
 fn a_ue_that_does_not_know_its_slices_gets_a_configured_nssai() {
-    let cases: [(&[u8], bool, bool); 5] =
-        [(&[], false, true), (&[1, 3], false, true), (&[1], true, true), (&[1], false, false), (&[1, 2], false, false)];
+    let cases: [(&[u8], bool, bool); 5] = [
+        (&[], false, true),
+        (&[1, 3], false, true),
+        (&[1], true, true),
+        (&[1], false, false),
+        (&[1, 2], false, false),
+    ];
     for (requested, is_of_default, is_sent) in cases {
         let mut config = config();
         config.plmns[0].slices = [1, 2].map(Snssai::of_sst).to_vec();
@@ -75,16 +80,30 @@ fn a_ue_that_does_not_know_its_slices_gets_a_configured_nssai() {
         let mut request = phone.registration_request(RegistrationKind::Initial);
         let nssai: Nssai = requested.iter().map(|sst| Snssai::of_sst(*sst)).collect();
         request.requested_nssai = (!requested.is_empty()).then_some(nssai);
-        request.network_slicing_indication = is_of_default.then_some(NetworkSlicingIndication {
-            default_configured_nssai: true,
-            ..Default::default()
-        });
+        request.network_slicing_indication = is_of_default
+            .then_some(NetworkSlicingIndication { default_configured_nssai: true, ..Default::default() });
         registers_with(&mut world, &mut phone, request);
         let accept = phone.accepted(&mut world);
         let configured = accept.configured_nssai.map(|nssai| nssai.iter().collect::<Vec<_>>());
         assert_eq!(configured, is_sent.then(|| [1, 2].map(Snssai::of_sst).to_vec()), "{requested:?}");
         assert_eq!(accept.network_slicing_indication, None);
     }
+}
+
+/// The UE would not request a slice that is not configured (TS 23.501 5.15.5.2.1).
+#[test]
+fn the_configured_nssai_has_slices_that_other_amfs_serve() {
+    let config = AmfConfig { slices_elsewhere: vec![Snssai::of_sst(2)], ..config() };
+    let (mut world, mut phone) = (World::with(config), Phone::default());
+    let mut data = subscription(&[1]);
+    let others = vec![Snssai::of_sst(2), Snssai::of_sst(3)];
+    data.am_data.as_mut().unwrap().nssai.as_mut().unwrap().single_nssais = others;
+    let data = Response::SubscriptionDataSets(Box::new(data));
+    world.script.insert(Operation::GetDataSets, Some(Ok(data)));
+    registers(&mut world, &mut phone, &[]);
+    let accept = phone.accepted(&mut world);
+    let configured: Vec<_> = accept.configured_nssai.iter().flat_map(Nssai::iter).collect();
+    assert_eq!((allowed(&accept), configured), (vec![1], [1, 2].map(Snssai::of_sst).to_vec()));
 }
 
 #[test]

@@ -15,8 +15,9 @@ use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationAccept;
 use pith_nas::ie::{
-    EmergencyNumberList, GprsTimer2, GprsTimer3, MobileIdentity, NetworkFeatureSupport, PlmnList,
-    NetworkSlicingIndication, Nssai, ReactivationErrors, RegistrationKind, RegistrationResult, TaiList,
+    EmergencyNumberList, GprsTimer2, GprsTimer3, MobileIdentity, NetworkFeatureSupport,
+    NetworkSlicingIndication, Nssai, PlmnList, ReactivationErrors, RegistrationKind, RegistrationResult,
+    TaiList,
 };
 use pith_types::{FiveGGuti, FiveGTmsi, Tai};
 

@@ -28,7 +28,8 @@ mod take_over;
 pub(super) use network::{register_in_udm, serve_here};
 
 pub(crate) use accept::{
-    AwaitingRegistrationComplete, accept, area_with, confirm_guti_in_use, drop_old_guti, registration_area, renew_guti,
+    AwaitingRegistrationComplete, accept, area_with, confirm_guti_in_use, drop_old_guti, registration_area,
+    renew_guti,
 };
 pub(crate) use emergency::{admit, admit_after_failure};
 pub(crate) use network::{
