@@ -134,6 +134,9 @@ pub(crate) struct UeContext {
     pub sdm_call: Option<CallId>,
     /// The pending Nudm_SDM_Get for changed subscription data.
     pub refresh_call: Option<CallId>,
+    /// The pending Nudm_UECM_Registration of a UE that another AMF has handed over. The AMF counts as registered meanwhile. In no document: if
+    /// the process ends, the UE's registration repeats it.
+    pub arrival_call: Option<CallId>,
     /// Its running timers, with their deadlines.
     pub(super) timers: Vec<(Timer, DateTime)>,
     /// Number of the last call.
@@ -358,6 +361,7 @@ impl UeContext {
             half_open: None,
             sdm_call: None,
             refresh_call: None,
+            arrival_call: None,
             timers: Vec::new(),
             calls: 0,
             released: None,
@@ -439,6 +443,14 @@ impl UeContext {
     /// Whether the context can be deleted: not registered, no procedure in progress, and no handover from another AMF.
     pub fn is_over(&self) -> bool {
         !self.is_registered() && matches!(self.procedure, Procedure::Idle) && self.arrival.is_none()
+    }
+
+    /// Whether another AMF has handed the UE over, and it has not registered here since: it has neither a registration area of this AMF nor a
+    /// subscription that the UDM has sent. An emergency registration needs no more.
+    pub fn lacks_registration(&self) -> bool {
+        let is_provisional = self.subscription.as_ref().is_some_and(|it| it.dnns.is_empty());
+        let is_known = !self.registration_area.is_empty() || self.sdm_subscription.is_some();
+        self.is_registered() && is_provisional && !is_known
     }
 
     /// Whether that AMF is handing the UE over to this one.

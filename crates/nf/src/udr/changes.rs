@@ -1,12 +1,13 @@
 //! Changed subscribers: the UDR notifies the UDM, which notifies AMF and SMFs (Nudr_DM_Notify, TS 29.504 5.2.2.8; TS 23.502 4.5.1).
 //!
 //! ```text
-//!  operator ─> database                   a row for each changed subscriber that has documents of NFs
+//!  operator ─> database                   a row for each changed or deleted subscriber that has documents of NFs
 //!  start, Order::NotifyChanges            the rows are read
 //!         DataChangeNotification ─> UDM   204: AMF and SMFs have answered
 //!         the same after [`AGAIN`]        then the row is deleted
 //! ```
 //!
+//! The documents of a deleted subscriber, which name the AMF and the SMFs, stay as long as the row ([`crate::udm`] notifies the AMF).
 //! The second notification is for an NF that read the data before the change and subscribed after it, or that was killed before it had stored
 //! what it was notified of; it changes nothing otherwise. A notification that fails is repeated, with pauses that double. After the last attempt
 //! the row stays until the next start, or until the subscriber is changed again.

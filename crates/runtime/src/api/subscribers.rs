@@ -189,12 +189,13 @@ pub(super) fn delete(api: Rc<Api>, call: Call) -> Handling {
         let gone: Arc<[Supi]> = supis.as_slice().into();
         let deleted = api.on_store(move |store| store.delete_subscribers(&supis)).await?;
         if deleted > 0 {
-            // The AMFs of this process deregister their UEs immediately.
+            // The AMFs of this process deregister their UEs immediately, other ones when the UDM notifies them.
             if api.deregister_withdrawn(gone).await.is_err() {
                 tracing::warn!(supi = %supi.masked(), deleted, "deleted, but a shard did not confirm deregistration in time; its UEs may be deregistered later");
                 let later = Rc::clone(&api);
                 tokio::task::spawn_local(async move { later.end_withdrawn().await });
             }
+            api.notify_changes().await;
         }
         match (count, deleted) {
             (None, 0) => Err(ApiError::not_found(format!("there is no subscriber {supi}"))),

@@ -125,9 +125,10 @@ impl Database {
             if siblings.count() >= MAX_DOCUMENTS {
                 return Ok(StoreResponse::Full);
             }
-            if self.subscriber(supi)?.is_none() {
-                return Ok(StoreResponse::NoSubscriber);
-            }
+        }
+        // Documents of a deleted subscriber stay for a short time, and change no more, except that NFs delete them or mark them as purged.
+        if !self.is_subscriber(supi)? {
+            return Ok(StoreResponse::NoSubscriber);
         }
         self.write(supi, resource, body)?;
         let documents = self.documents.of_mut(&self.connection, supi)?;
@@ -191,20 +192,14 @@ impl Database {
         Ok(!self.documents.of(&self.connection, supi)?.is_empty())
     }
 
-    /// Deletes a UE's documents from the file.
+    /// Deletes a UE's documents.
     pub(super) fn delete_documents_of(&mut self, supi: &Supi) -> Result<(), DatabaseError> {
         if self.documents.are_in_file {
             let mut delete = self.connection.prepare_cached("DELETE FROM document WHERE supi = ?1")?;
             delete.execute([supi.as_str()])?;
         }
+        self.documents.of.remove(supi);
         Ok(())
-    }
-
-    /// Deletes UEs' documents from memory.
-    pub(super) fn forget_documents_of(&mut self, supis: &[Supi]) {
-        for supi in supis {
-            self.documents.of.remove(supi);
-        }
     }
 
     /// Whether the request changes the database, and needs a transaction.

@@ -120,14 +120,29 @@ impl Database {
         Ok(rows.into_iter().filter_map(|(number, supi)| Some((number, supi.parse().ok()?))).collect())
     }
 
-    /// The NFs were notified of the changes in these rows. Returns whether one of them existed.
+    /// The NFs were notified of the changes in these rows. Nothing is left of a deleted subscriber then. Returns whether one of the rows
+    /// existed.
     pub(super) fn forget_changed(&mut self, numbers: &[u64]) -> Result<bool, DatabaseError> {
-        let mut delete = self.connection.prepare_cached("DELETE FROM changed WHERE number = ?1")?;
-        let mut deleted = 0;
+        let mut is_found = false;
         for number in numbers {
-            deleted += delete.execute([*number as i64])?;
+            let sql = "DELETE FROM changed WHERE number = ?1 RETURNING supi";
+            let mut delete = self.connection.prepare_cached(sql)?;
+            let supi = delete.query_row([*number as i64], |row| row.get::<_, String>(0)).optional()?;
+            drop(delete);
+            let Some(supi) = supi else { continue };
+            is_found = true;
+            if let Ok(supi) = supi.parse::<Supi>()
+                && !self.has_subscriber(&supi)?
+            {
+                self.delete_documents_of(&supi)?;
+            }
         }
-        Ok(deleted > 0)
+        Ok(is_found)
+    }
+
+    /// As [`Database::has_subscriber`], mostly without a request to the database.
+    pub(super) fn is_subscriber(&self, supi: &Supi) -> Result<bool, DatabaseError> {
+        Ok(self.cache.contains_key(supi) || self.has_subscriber(supi)?)
     }
 
     fn has_subscriber(&self, supi: &Supi) -> Result<bool, DatabaseError> {
@@ -270,24 +285,21 @@ impl Database {
         Ok(count as u64)
     }
 
-    /// Deletes subscribers and all their documents; returns how many subscribers existed.
+    /// Deletes subscribers; returns how many existed. The documents that NFs have stored for them stay until these NFs were notified: they
+    /// say which AMF serves the UE (TS 23.502 4.2.2.3.3).
     pub fn delete_subscribers(&mut self, supis: &[Supi]) -> Result<u64, DatabaseError> {
-        let deleted = self.transaction(|database| {
+        self.transaction(|database| {
             let mut deleted = 0;
             for supi in supis {
-                database.delete_documents_of(supi)?;
                 if database.delete_subscriber_row(supi)? {
                     deleted += 1;
-                    let sql = "DELETE FROM changed WHERE supi = ?1";
-                    database.connection.prepare_cached(sql)?.execute([supi.as_str()])?;
+                    database.note_changed(supi)?;
                     let sql = "INSERT OR IGNORE INTO withdrawn VALUES (?1)";
                     database.connection.prepare_cached(sql)?.execute([supi.as_str()])?;
                 }
             }
             Ok(deleted)
-        })?;
-        self.forget_documents_of(supis);
-        Ok(deleted)
+        })
     }
 
     /// Deleted subscribers whose UEs an AMF may still serve, at most `limit`: they were deleted while no core was running, or it has not

@@ -137,17 +137,44 @@ fn pages_follow_one_another() {
     assert_eq!(second[0], subscriber(11));
 }
 
+/// They name the AMF that is to deregister the UE.
 #[test]
-fn a_deleted_subscriber_leaves_no_document() {
+fn the_documents_of_a_deleted_subscriber_stay_until_nfs_are_notified() {
+    for_memory_and_file(|mut database| {
+        database.add_subscribers([subscriber(1), subscriber(3)], Existing::Refuse).unwrap();
+        let resource = || "context-data/amf-3gpp-access".to_owned();
+        let put = StoreRequest::PutDocument { supi: supi(1), resource: resource(), body: "{}".into() };
+        database.handle(&put).unwrap();
+        assert_eq!(database.delete_subscribers(&[supi(1), supi(2), supi(3)]).unwrap(), 2);
+        assert_eq!(database.subscriber(&supi(1)).unwrap(), None);
+        let rows = changed(&mut database, 0);
+        let [(number, of_first)] = &rows[..] else { panic!("no NF serves the other: {rows:?}") };
+        assert_eq!(*of_first, supi(1));
+        let get = StoreRequest::Document { supi: supi(1), resource: resource() };
+        assert_eq!(database.handle(&get).unwrap(), StoreResponse::Document(Some("{}".into())));
+        assert_eq!(database.handle(&put).unwrap(), StoreResponse::NoSubscriber, "no AMF may register");
+        let (expected, body) = ("{}".into(), r#"{"purgeFlag":true}"#.into());
+        let purge = StoreRequest::ReplaceDocument { supi: supi(1), resource: resource(), expected, body };
+        assert_eq!(database.handle(&purge).unwrap(), StoreResponse::Done { created_or_found: true });
+        let forget = StoreRequest::ForgetChanged { numbers: vec![*number] };
+        assert_eq!(database.handle(&forget).unwrap(), StoreResponse::Done { created_or_found: true });
+        assert_eq!(database.handle(&get).unwrap(), StoreResponse::Document(None));
+    });
+}
+
+#[test]
+fn the_documents_of_a_subscriber_that_was_added_again_stay() {
     for_memory_and_file(|mut database| {
         database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
         let resource = || "context-data/amf-3gpp-access".to_owned();
         let put = StoreRequest::PutDocument { supi: supi(1), resource: resource(), body: "{}".into() };
         database.handle(&put).unwrap();
-        assert_eq!(database.delete_subscribers(&[supi(1), supi(2)]).unwrap(), 1);
-        assert_eq!(database.subscriber(&supi(1)).unwrap(), None);
+        database.delete_subscribers(&[supi(1)]).unwrap();
+        database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+        let numbers = changed(&mut database, 0).into_iter().map(|(number, _)| number).collect();
+        database.handle(&StoreRequest::ForgetChanged { numbers }).unwrap();
         let get = StoreRequest::Document { supi: supi(1), resource: resource() };
-        assert_eq!(database.handle(&get).unwrap(), StoreResponse::Document(None));
+        assert_eq!(database.handle(&get).unwrap(), StoreResponse::Document(Some("{}".into())));
     });
 }
 
@@ -195,8 +222,9 @@ fn a_changed_subscriber_whom_nfs_serve_has_a_row_until_they_are_notified() {
         assert_eq!(changed(&mut database, 0), []);
         replace(&mut database, with_ambr(1, 9));
         assert!(changed(&mut database, 0)[0].0 > second, "numbers are not used twice");
+        let before = changed(&mut database, 0)[0].0;
         database.delete_subscribers(&[supi(1)]).unwrap();
-        assert_eq!(changed(&mut database, 0), [], "the UE is deregistered");
+        assert!(changed(&mut database, 0)[0].0 > before, "the AMF deregisters the UE");
     });
 }
 

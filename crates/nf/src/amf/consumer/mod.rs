@@ -141,6 +141,8 @@ pub(crate) fn register_in_udm(
     kind: RegistrationKind,
 ) -> Option<CallId> {
     let supi = ue.supi.clone()?;
+    // What the UDM answers to an earlier request does not count.
+    ue.arrival_call = None;
     let root = &env.config.identity.api_root;
     let callback =
         uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
@@ -155,6 +157,15 @@ pub(crate) fn register_in_udm(
     body.initial_registration_ind = Some(begins_registration(kind));
     body.emergency_registration_ind = ue.is_emergency_registered().then_some(true);
     Some(ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body }))
+}
+
+/// Nudm_UECM_Registration of a UE that another AMF has handed over, when it arrives. The UDM, which knows the order of registrations, notifies the
+/// former AMF, and this one if the UE registers elsewhere from now on; TS 23.502 4.9.1.3.3 step 12 has it with the UE's registration, which need
+/// not follow.
+pub(crate) fn register_arrival(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.arrival_call = register_in_udm(ue, env, RegistrationKind::MobilityUpdating);
+    // The UDM may have processed a request whose reply is lost.
+    ue.registered_in_udm = ue.arrival_call.is_some();
 }
 
 /// The network of the UE, if it is not the usual one.
@@ -349,7 +360,7 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     delete_policy(ue, env);
     (ue.subscription, ue.restrictions, ue.slices) = (None, None, Slices::default());
     ue.subscribe_trace(None, env.out);
-    (ue.sdm_call, ue.refresh_call) = (None, None);
+    (ue.sdm_call, ue.refresh_call, ue.arrival_call) = (None, None, None);
     unsubscribe(ue, env);
     let Some(ue_id) = ue.supi.clone() else { return };
     // If another context of this AMF serves the subscriber, the registration is that one's.

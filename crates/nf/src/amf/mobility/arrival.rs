@@ -5,8 +5,9 @@
 //! | CreateUEContext | | source AMF | | .2 3 |
 //! | HANDOVER REQUEST to the target gNB, as within an AMF, with a NAS container if the algorithms change | those of [`super::n2_handover`] | SMFs, target gNB | preparation | .2 4 to 11 |
 //! | 201 with what HANDOVER COMMAND has | [`super::n2_handover::AwaitingHandoverNotify`] | target gNB | completion | .2 12 |
-//! | N2InfoNotify; UpdateSMContext (COMPLETED), a session each | [`super::n2_handover::AwaitingSessionCompletion`] | SMFs | | .3 6 to 14 |
-//! | the UE's registration update: UDM, PCF, a 5G-GUTI of this AMF | [`crate::amf::procedure::registration`] | UE | | .3 12 |
+//! | N2InfoNotify; Nudm_UECM_Registration; UpdateSMContext (COMPLETED), a session each | [`super::n2_handover::AwaitingSessionCompletion`] | SMFs | | .3 6 to 14 |
+//! | the UE's registration update: UDM, PCF, a 5G-GUTI of this AMF | [`crate::amf::procedure::registration`] | UE | completion | .3 12 |
+//! | CONFIGURATION UPDATE COMMAND that requests it, then DEREGISTRATION REQUEST | | UE | completion, T3555; T3522 | |
 //!
 //! The context is registered from HANDOVER NOTIFY on. Before, it is in no document, and its sessions are the source AMF's: it ends without
 //! releasing them.
@@ -19,13 +20,14 @@ use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
 use crate::amf::emergency;
 use crate::amf::error::TransferError;
 use crate::amf::procedure::context_transfer::{Received, session};
+use crate::amf::procedure::deregistration::{self, Reason};
 use crate::amf::reachability;
 use crate::amf::security::algorithms_after_handover;
 use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::slices::{self, Slices};
 use crate::amf::subscription::Subscription;
 use crate::kit::document::{Pack, Reader, UnpackError, Writer};
-use crate::kit::{Caller, GnbHandle, Owner, PendingReply};
+use crate::kit::{Caller, GnbHandle, Level, Owner, PendingReply};
 use bytes::Bytes;
 use pith_nas::NasCount;
 use pith_nas::ie::{IntraN1Container, NgKsi};
@@ -33,7 +35,7 @@ use pith_ngap::{
     Cause, CauseRadioNetwork, EarlyRanStatus, RanStatus, SessionTransfer, TargetId, UserLocation,
 };
 use pith_sbi::namf_communication::{self as namf, NgapIeType};
-use pith_sbi::{Created, Response, Uri};
+use pith_sbi::{Cause as SbiCause, Created, Reply, Response, Uri};
 use pith_types::{NrCellIdentity, Snssai};
 
 /// The AMF from which the UE is being handed over; until HANDOVER NOTIFY.
@@ -243,6 +245,19 @@ pub(super) fn arrived(ue: &mut UeContext, env: &mut Env<'_>, arrival: Arrival) {
     }
     if let Some(uri) = arrival.notify {
         consumer::notify_source_amf(ue, env, uri, arrival.not_served);
+    }
+    consumer::register_arrival(ue, env);
+}
+
+/// The UDM's reply to the registration of a UE that has arrived. A subscriber that was deleted during the handover is deregistered (TS 23.502
+/// 4.2.2.3.3). After another failure the UE's registration decides.
+pub(crate) fn on_registered_in_udm(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
+    let Err(problem) = reply else { return };
+    // Without an answer the UDM may have processed it.
+    ue.registered_in_udm = problem.status >= 500;
+    env.out.log(Level::Warn, || format!("{}: the UDM does not register the arrival: {problem}", ue.name()));
+    if problem.cause() == Some(&SbiCause::UserNotFound) && !ue.is_emergency_registered() {
+        deregistration::required_by_udm(ue, env, Reason::SubscriptionWithdrawn);
     }
 }
 

@@ -61,7 +61,9 @@ pack_struct!(AwaitingN2InfoNotify { number, context, transferred });
 pub(super) fn check(ue: &UeContext) -> Result<(), HandoverError> {
     let is_rekeying =
         matches!(ue.procedure, Procedure::AwaitingSecurityModeComplete(_)) || ue.access_keys.is_outdated();
-    if is_rekeying || ue.procedure.is_registering() {
+    // A UE that has got DEREGISTRATION REQUEST does not take its registration to another AMF.
+    let is_leaving = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
+    if is_rekeying || is_leaving || ue.procedure.is_registering() {
         return Err(HandoverError::InProgress);
     }
     let reserved = ue.security.as_ref().map(|security| security.unconfirmed + RESERVED_NAS_COUNTS);
@@ -186,6 +188,18 @@ impl AwaitingUeContextCreation {
         ue.start(env, Timer::Handover, env.config.timers.handover_completion);
         AwaitingN2InfoNotify { number, context, transferred }.into()
     }
+}
+
+/// The network deregisters the UE: the handover does not take place. Before HANDOVER COMMAND the source gNB gets HANDOVER PREPARATION FAILURE (TS
+/// 38.413 8.4.1.3), and the target AMF's answer is undone when it arrives. Later the target AMF releases the context (TS 29.518 5.2.2.2.4): if the
+/// UE moves nevertheless, its gNB is refused, and it begins anew.
+pub(crate) fn cancel(ue: &mut UeContext, env: &mut Env<'_>) {
+    let state = std::mem::take(&mut ue.mobility);
+    n2_handover::withdraw(ue, env, &state);
+    if let Mobility::AwaitingUeContextCreation(_) = state {
+        fail_preparation(ue, env, HandoverError::InProgress);
+    }
+    ue.mobility = stay(ue, env);
 }
 
 /// A handover of which HANDOVER COMMAND was sent, and which this AMF has withdrawn.

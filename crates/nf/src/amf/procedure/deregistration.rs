@@ -17,6 +17,7 @@ use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::emergency::{self, EmergencyRegistration};
 use crate::amf::n1::{self, NasOutcome, Silence};
+use crate::amf::mobility::departure;
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::{consumer, mobility, n2, procedure};
 use crate::kit::document::pack_struct;
@@ -139,7 +140,15 @@ pub(crate) fn resume(ue: &mut UeContext, env: &mut Env<'_>) {
 
 /// De-registration by the network (TS 24.501 5.5.2.3.1). The UE is notified only if it is
 /// connected. A UE that is in CM-IDLE or served elsewhere gets a reject when it next connects.
+///
+/// A UE that another AMF is to take over stays with this one, whose COUNTs the request has.
 pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) {
+    let is_repetition = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
+    if is_repetition && reason != Reason::ServedElsewhere {
+        // The UE has the request, and T3522 runs: the UDM, or an operator, repeats it.
+        ue.discards_security |= reason != Reason::ReRegistrationRequired;
+        return;
+    }
     procedure::abort(ue, env);
     // After a transfer of the context or a withdrawn subscription the security context is deleted,
     // else it is retained (TS 33.501 6.8.1.1.1).
@@ -150,6 +159,9 @@ pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) 
     if ue.connection.is_none() || ue.security.is_none() || reason == Reason::ServedElsewhere {
         ue.log_outcome(env, Level::Info, "Deregistration by network", "implicit");
         return end(ue, env);
+    }
+    if ue.mobility.is_departure() {
+        departure::cancel(ue, env);
     }
     let mut request = DeregistrationRequestUeTerminated::new(DeregistrationType {
         switch_off: false,

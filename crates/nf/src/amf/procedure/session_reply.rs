@@ -7,7 +7,7 @@ use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::delivery::{self, SmfMessage};
 use crate::amf::error::TransportError;
-use crate::amf::mobility::{departure, n2_handover};
+use crate::amf::mobility::{arrival, departure, n2_handover};
 use crate::amf::n1;
 use crate::amf::session::{PduSession, SessionCall, UserPlane};
 use crate::kit::Level;
@@ -25,6 +25,10 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
     if ue.refresh_call == Some(call) {
         ue.refresh_call = None;
         return subscription_change::on_refreshed(ue, env, reply);
+    }
+    if ue.arrival_call == Some(call) {
+        ue.arrival_call = None;
+        return arrival::on_registered_in_udm(ue, env, reply);
     }
     let mut sessions = ue.sessions.iter_mut();
     let found = sessions.find_map(|session| Some((session.id, session.take_call(call)?)));

@@ -123,6 +123,34 @@ fn a_withdrawn_subscription_deregisters_the_phone() {
     world.assert_empty();
 }
 
+/// The UDM repeats it, and an operator, too: the UE has the request, and T3522 goes on.
+#[test]
+fn a_withdrawal_that_is_notified_again_sends_no_second_request() {
+    let (mut world, mut phone) = withdrawn();
+    let until = *world.timers.values().next().unwrap();
+    world.now = world.now + crate::kit::Duration::from_secs(3);
+    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    world.operate(supi(), Deregister::Withdrawn);
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+    assert_eq!(world.timers.values().collect::<Vec<_>>(), [&until]);
+    phone.send(&mut world, DeregistrationAcceptUeTerminated::new());
+    phone.released(&mut world);
+    world.assert_empty();
+}
+
+/// It was to register again: its next registration is refused by the UDM.
+#[test]
+fn a_withdrawal_while_the_phone_is_to_register_again_deletes_its_keys() {
+    let (mut world, mut phone) = with_session();
+    world.operate(supi(), Deregister::Anew);
+    told(&mut world, &mut phone);
+    notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    phone.send(&mut world, DeregistrationAcceptUeTerminated::new());
+    phone.released(&mut world);
+    world.assert_empty();
+    assert_eq!(world.amf.audit().retained, 0);
+}
+
 #[test]
 fn an_operator_deregisters_phones_of_this_shard() {
     let (mut world, mut phone) = with_session();

@@ -264,6 +264,7 @@ smf  <- UpdateSmContext
 nf   <- 201
 gnb2 -> HandoverNotify
 amf  <- N2InfoNotify
+udm  <- ThreeGppRegistration
 smf  <- UpdateSmContext"
     );
     let Amfs { mut target, mut phone, .. } = amfs;
@@ -315,7 +316,6 @@ fn a_ue_that_is_registered_for_emergency_services_stays_so_at_another_amf() {
         target.take_ladder(),
         "\
 gnb2 -> UplinkNasTransport
-udm  <- ThreeGppRegistration
 gnb2 <- DownlinkNasTransport
 gnb2 -> UplinkNasTransport"
     );
@@ -896,7 +896,7 @@ fn a_ue_that_does_not_register_after_the_handover_is_requested_to() {
     assert!(command.indication.unwrap().registration_requested);
     assert!(command.guti.is_some());
     phone.send(&mut target, ConfigurationUpdateComplete::new());
-    assert_eq!((target.amf.audit().in_procedure, target.running()), (0, vec![]));
+    assert_eq!((target.amf.audit().in_procedure, target.running()), (0, vec![Timer::Handover]));
 }
 
 /// HANDOVER REQUIRED of a UE that was handed over from another AMF, and has not registered.

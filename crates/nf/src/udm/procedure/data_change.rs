@@ -10,15 +10,27 @@
 //! ```
 //!
 //! A subscriber that does not know the UE context any longer (404) has no subscription: it ends.
+//!
+//! If the UDR has the subscriber no longer, the AMF that serves the UE deregisters it (TS 23.502 4.2.2.3.3, TS 29.503 5.3.2.3). The UDR keeps the
+//! registrations until then.
+//!
+//! ```text
+//!         AwaitingAmfOfDeleted       <─ UDR   the AMF's registration
+//!         AwaitingWithdrawal         <─ AMF   it releases the sessions, too
+//!         AwaitingAcknowledgement    <─ SMFs  instead, if no AMF serves the UE: there is no data network any longer
+//!  UDR <─ 204, or 504 if the AMF did not answer
+//! ```
 
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
-use pith_sbi::common::{ChangeItem, NotifyItem, ServingPlmnId};
+use pith_sbi::common::{AccessType, ChangeItem, NotifyItem, ServingPlmnId};
 use pith_sbi::nudm_sdm::{
     DataSetName, ModificationNotification, SdmChangeNotification, SdmSubscription, SubscriptionDataSets,
 };
+use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::nudr_dr::{
-    DataChangeNotification, QueryProvisionedData, QuerySdmSubscriptions, RemoveSdmSubscriptions,
+    DataChangeNotification, QueryAmfContextThreeGpp, QueryProvisionedData, QuerySdmSubscriptions,
+    RemoveSdmSubscriptions,
 };
 use pith_sbi::{Cause, Problem, Reply, Request, ResourceUri, Response};
 use pith_types::Supi;
@@ -31,6 +43,18 @@ pub(in crate::udm) struct AwaitingSdmSubscriptions {
 
 /// Waits for the UDR: the data.
 pub(in crate::udm) struct AwaitingChangedData {
+    supi: Supi,
+    subscriptions: Vec<SdmSubscription>,
+}
+
+/// The subscriber was deleted. Waits for the UDR: the AMF that serves its UE.
+pub(in crate::udm) struct AwaitingAmfOfDeleted {
+    supi: Supi,
+    subscriptions: Vec<SdmSubscription>,
+}
+
+/// The AMF was notified that the subscription is withdrawn.
+pub(in crate::udm) struct AwaitingWithdrawal {
     supi: Supi,
     subscriptions: Vec<SdmSubscription>,
 }
@@ -63,7 +87,8 @@ impl AwaitingSdmSubscriptions {
         let subscriptions = match reply {
             Ok(Response::SdmSubscriptions(subscriptions)) => *subscriptions,
             Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no subscriptions")),
-            Err(problem) if is_missing(&problem) => return acknowledge(Vec::new()),
+            // The subscriber may be deleted, and its UE be served nevertheless.
+            Err(problem) if is_missing(&problem) => Vec::new(),
             Err(problem) => return Step::refuse(problem),
         };
         let query = QueryProvisionedData {
@@ -90,12 +115,59 @@ impl AwaitingChangedData {
         let data = match reply {
             Ok(Response::SubscriptionDataSets(data)) => data,
             Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no data sets")),
-            // The subscriber was deleted meanwhile: its UE is deregistered.
-            Err(problem) if is_missing(&problem) => return acknowledge(Vec::new()),
+            Err(problem) if is_missing(&problem) => {
+                let Self { supi, subscriptions } = self;
+                let query = QueryAmfContextThreeGpp { ue_id: supi.clone() };
+                let state = AwaitingAmfOfDeleted { supi, subscriptions };
+                return Step::Call(query.into(), Transaction::AwaitingAmfOfDeleted(state));
+            }
             Err(problem) => return Step::refuse(problem),
         };
         notify_next(self.supi, self.subscriptions, data, (None, Vec::new()))
     }
+}
+
+impl AwaitingAmfOfDeleted {
+    /// The registration: Nudm_UECM_DeregistrationNotification, unless the AMF has purged it (TS 29.503 5.3.2.3.2).
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        let Self { supi, subscriptions } = self;
+        let registration = match reply {
+            Ok(Response::Amf3GppAccessRegistration(registration)) => registration,
+            Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no registration")),
+            Err(problem) if is_missing(&problem) => return end_sessions(supi, subscriptions),
+            Err(problem) => return Step::refuse(problem),
+        };
+        if registration.purge_flag == Some(true) {
+            return end_sessions(supi, subscriptions);
+        }
+        let mut body = DeregistrationData::new(DeregistrationReason::SubscriptionWithdrawn);
+        body.access_type = Some(AccessType::ThreeGppAccess);
+        let notification = DeregistrationNotification { uri: registration.dereg_callback_uri, body };
+        let state = AwaitingWithdrawal { supi, subscriptions };
+        Step::Call(notification.into(), Transaction::AwaitingWithdrawal(state))
+    }
+}
+
+impl AwaitingWithdrawal {
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        match reply {
+            Ok(_) => acknowledge(Vec::new()),
+            // It has lost the context, and releases no sessions.
+            Err(problem) if problem.status == 404 => end_sessions(self.supi, self.subscriptions),
+            // It has got the notification, and does not understand it.
+            Err(problem) if matches!(problem.status, 400 | 405 | 413 | 415) => acknowledge(Vec::new()),
+            Err(problem) => Step::refuse(problem),
+        }
+    }
+}
+
+/// No AMF serves the UE of a deleted subscriber: SMFs release its sessions, as it has no data network.
+fn end_sessions(supi: Supi, mut subscriptions: Vec<SdmSubscription>) -> Step {
+    let is_of_session = |resource: &ResourceUri| data_set(resource) == Some("sm-data");
+    for subscription in &mut subscriptions {
+        subscription.monitored_resource_uris.retain(is_of_session);
+    }
+    notify_next(supi, subscriptions, Box::default(), (None, Vec::new()))
 }
 
 /// Notifies the next NF that monitors one of the data sets; after the last one the UDR gets its answer.
@@ -125,10 +197,14 @@ fn notify_next(
     }
 }
 
+/// The data set that a resource is.
+fn data_set(resource: &ResourceUri) -> Option<&str> {
+    resource.0.split('?').next()?.rsplit('/').next()
+}
+
 /// The monitored resource with its new value; `None` if the UDM does not have it.
 fn change_of(resource: &ResourceUri, data: &SubscriptionDataSets) -> Option<NotifyItem> {
-    let path = resource.0.split('?').next().unwrap_or_default();
-    let value = match path.rsplit('/').next()? {
+    let value = match data_set(resource)? {
         "am-data" => value(data.am_data.as_ref()),
         "smf-select-data" => value(data.smf_sel_data.as_ref()),
         // `null`: no data network of the subscriber is left.

@@ -25,6 +25,10 @@ pub(super) enum Transaction {
     AwaitingSdmSubscriptions(data_change::AwaitingSdmSubscriptions),
     /// Waits for the changed data.
     AwaitingChangedData(data_change::AwaitingChangedData),
+    /// Waits for the registration of the AMF that serves the UE of a deleted subscriber.
+    AwaitingAmfOfDeleted(data_change::AwaitingAmfOfDeleted),
+    /// Waits for the AMF that is to deregister the UE of a deleted subscriber.
+    AwaitingWithdrawal(data_change::AwaitingWithdrawal),
     /// Waits for the answer of a subscriber NF.
     AwaitingAcknowledgement(Box<data_change::AwaitingAcknowledgement>),
     /// Waits for the reply to forward.
@@ -69,6 +73,8 @@ impl Transaction {
             Self::AwaitingRegistrationToModify(state) => state.reply(config, reply),
             Self::AwaitingSdmSubscriptions(state) => state.reply(config, reply),
             Self::AwaitingChangedData(state) => state.reply(reply),
+            Self::AwaitingAmfOfDeleted(state) => state.reply(reply),
+            Self::AwaitingWithdrawal(state) => state.reply(reply),
             Self::AwaitingAcknowledgement(state) => state.reply(reply),
             Self::Relay(state) => state.reply(config, reply),
             Self::Ended => Step::refuse(Problem::system_failure("an answer after the end")),

@@ -73,7 +73,8 @@ fn a_subscriber_whose_data_no_nf_monitors_is_acknowledged() {
     let mut bench = bench();
     let asked = bench.request(notification());
     let none = Err(Box::new(Problem::data_not_found()));
-    assert_eq!(bench.reply(asked.call().0, none).answer(), &Response::NoContent);
+    let asked = bench.reply(asked.call().0, none);
+    assert_eq!(bench.reply(asked.call().0, data_sets()).answer(), &Response::NoContent);
     let other = notifying(&mut bench, vec![subscription("amf", &["trace-data"])]);
     assert_eq!(other.answer(), &Response::NoContent);
 }
@@ -114,6 +115,82 @@ fn a_failure_of_the_udr_is_reported_to_it() {
     let mut without_ue = notification();
     without_ue.body.ue_id = None;
     assert_eq!(bench.request(without_ue).problem().status, 400);
+}
+
+/// The subscriber was deleted: its data are gone, and the registration of the AMF is still there.
+fn deleted(bench: &mut Bench<Udm>, subscriptions: Reply, registration: Reply) -> Seen {
+    let asked = bench.request(notification());
+    let asked = bench.reply(asked.call().0, subscriptions);
+    assert_eq!(asked.operations(), [Operation::QueryProvisionedData]);
+    let asked = bench.reply(asked.call().0, Err(Box::new(Problem::user_not_found())));
+    assert_eq!(asked.operations(), [Operation::QueryAmfContextThreeGpp]);
+    bench.reply(asked.call().0, registration)
+}
+
+fn of_amf(purge_flag: Option<bool>) -> Reply {
+    let mut registration = registration(4);
+    registration.purge_flag = purge_flag;
+    Ok(Response::Amf3GppAccessRegistration(Box::new(registration)))
+}
+
+fn withdrawal(seen: &Seen) -> Tag {
+    let [(tag, Target::Root(target), Request::DeregistrationNotification(notification))] = seen.calls()[..]
+    else {
+        panic!("{seen:?}")
+    };
+    assert_eq!(notification.uri, registration(4).dereg_callback_uri);
+    assert_eq!(*target, notification.uri.root);
+    assert_eq!(notification.body.dereg_reason, DeregistrationReason::SubscriptionWithdrawn);
+    tag
+}
+
+/// TS 23.502 4.2.2.3.3, TS 29.503 5.3.2.3.2.
+#[test]
+fn the_amf_of_a_deleted_subscriber_is_notified_that_the_subscription_is_withdrawn() {
+    let missing = || Err(Box::new(Problem::data_not_found()));
+    let list = || Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
+    for of_nfs in [list(), missing()] {
+        let mut bench = bench();
+        let tag = withdrawal(&deleted(&mut bench, of_nfs, of_amf(None)));
+        let seen = bench.reply(tag, Ok(Response::NoContent));
+        assert_eq!(seen.answer(), &Response::NoContent, "the AMF releases the sessions");
+    }
+}
+
+#[test]
+fn a_withdrawal_that_the_amf_does_not_get_is_notified_again_by_the_udr() {
+    for problem in [Problem::timed_out(), Problem::congestion(1)] {
+        let mut bench = bench();
+        let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
+        let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
+        let status = problem.status;
+        assert_eq!(bench.reply(tag, Err(Box::new(problem))).problem().status, status);
+    }
+}
+
+/// The AMF has lost the context, or has purged it: the SMFs have no data network of the subscriber any longer.
+#[test]
+fn sessions_of_a_deleted_subscriber_whom_no_amf_serves_end() {
+    let missing = || Err(Box::new(Problem::data_not_found()));
+    let list = || Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
+    let mut lost = bench();
+    let tag = withdrawal(&deleted(&mut lost, list(), of_amf(None)));
+    let seen = lost.reply(tag, Err(Box::new(Problem::context_not_found())));
+    let mut purged = bench();
+    let of_purged = deleted(&mut purged, list(), of_amf(Some(true)));
+    let mut none = bench();
+    let of_none = deleted(&mut none, list(), missing());
+    for (mut bench, seen) in [(lost, seen), (purged, of_purged), (none, of_none)] {
+        let (tag, host, body) = notified(&seen);
+        assert_eq!((&*host, body.notify_items.len()), ("smf:80", 1));
+        assert_eq!(body.notify_items[0].changes[0].new_value, Some(serde_json::Value::Null));
+        assert_eq!(bench.reply(tag, Ok(Response::NoContent)).answer(), &Response::NoContent);
+    }
+    let mut nobody = bench();
+    assert_eq!(deleted(&mut nobody, missing(), missing()).answer(), &Response::NoContent);
+    let mut failed = bench();
+    let failure = Err(Box::new(Problem::system_failure("the disk is full")));
+    assert_eq!(deleted(&mut failed, list(), failure).problem().status, 500);
 }
 
 /// The callback URIs of the registration name the session's context.

@@ -33,7 +33,8 @@ use crate::amf::connection::{NgConnection, RanContext};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::gnbs::Gnbs;
-use crate::amf::procedure::{configuration_update, ue_context_release};
+use crate::amf::procedure::deregistration::{self, Reason};
+use crate::amf::procedure::{Procedure, configuration_update, ue_context_release};
 use crate::amf::session::PduSession;
 use crate::amf::{delivery, n2};
 use crate::kit::{GnbHandle, Level, Timer};
@@ -300,11 +301,30 @@ pub(crate) fn session_ended(ue: &mut UeContext, env: &mut Env<'_>, session: &Pdu
 
 /// A UE that another AMF has handed over has no 5G-GUTI of this one. Normally it registers at once, as it is outside its registration area. The
 /// timer runs while it is connected, and no handover is in progress, so that it starts again after the next handover, or after a procedure in
-/// which it expired. Called after each step of a UE.
+/// which it expired. When it expires first, the UE is requested to register; then it is deregistered ([`on_timer`]). Called after each step of a UE.
 pub(in crate::amf) fn await_registration(ue: &mut UeContext, env: &mut Env<'_>) {
-    let is_awaited = ue.guti.is_none() && ue.is_registered() && ue.mobility.is_idle();
+    let is_leaving = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
+    let is_awaited = is_registration_due(ue) && ue.is_registered() && ue.mobility.is_idle() && !is_leaving;
     if is_awaited && ue.is_reachable(env) && ue.timers().iter().all(|(timer, _)| *timer != Timer::Handover) {
         ue.start(env, Timer::Handover, env.config.timers.handover_completion);
+    }
+}
+
+/// Whether the UE has not registered since another AMF has handed it over.
+fn is_registration_due(ue: &UeContext) -> bool {
+    ue.guti.is_none() || ue.lacks_registration()
+}
+
+/// The UE has not registered within the time. It gets a 5G-GUTI, and is requested to; if that was in vain, it is to begin anew, so that this AMF
+/// does not keep the context of a UE that another one may serve (TS 24.501 5.5.2.3.1).
+fn on_registration_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
+    if ue.guti.is_none() {
+        return configuration_update::request_registration(ue, env);
+    }
+    // A UE that is in CM-IDLE registers when it returns, or its mobile reachable timer expires.
+    let is_at_rest = matches!(ue.procedure, Procedure::Idle) && ue.is_reachable(env);
+    if is_at_rest && ue.emergency_session().is_none() {
+        deregistration::by_network(ue, env, Reason::ReRegistrationRequired);
     }
 }
 
@@ -447,12 +467,12 @@ pub(super) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, state: Mobility) -
             ue.log_outcome(env, Level::Warn, "N2 handover", "the UE did not arrive");
             return_to_source(ue, env)
         }
-        Mobility::Idle if ue.is_registered() && ue.guti.is_none() => {
-            configuration_update::request_registration(ue, env);
+        Mobility::Idle if ue.is_registered() && is_registration_due(ue) => {
+            on_registration_overdue(ue, env);
             Mobility::Idle
         }
         // The wait for the UE's registration goes on after the handover.
-        state if ue.guti.is_none() => state,
+        state if is_registration_due(ue) => state,
         state => {
             env.out.log(Level::Warn, || format!("{}: Handover timer expired in {}", ue.name(), state.name()));
             state

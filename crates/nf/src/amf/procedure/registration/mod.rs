@@ -70,7 +70,9 @@ pub(crate) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: A
     if attempt.is_emergency() || ue.is_emergency_registered() {
         return emergency::on_authenticated(ue, env, attempt);
     }
-    if consumer::is_registered_in_udm(ue, env) && ue.subscription.is_some() {
+    // One that came by a handover has no subscription of the UDM yet.
+    let has_subscription = ue.subscription.is_some() && !ue.lacks_registration();
+    if consumer::is_registered_in_udm(ue, env) && has_subscription {
         network::select_slices(ue, env, attempt)
     } else {
         network::register_in_udm(ue, env, attempt)
