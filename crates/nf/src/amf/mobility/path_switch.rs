@@ -29,6 +29,7 @@ use pith_ngap::{
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
 use pith_types::AmfUeNgapId;
+use std::collections::BTreeSet;
 
 /// UpdateSMContext requests to switch the paths of sessions are pending.
 #[derive(Debug)]
@@ -125,6 +126,9 @@ enum RefusedPath {
     /// The UE is not registered, or has no security context.
     #[error("the UE is not registered")]
     NotRegistered,
+    /// A session is in the request twice (TS 38.413 8.4.4.4).
+    #[error("the request names a PDU session twice")]
+    Twice,
     /// The location in the request is not at the gNB that sent it.
     #[error("the gNB does not serve the tracking area in its request")]
     OtherArea,
@@ -136,6 +140,7 @@ impl RefusedPath {
             Self::NoContext | Self::NotRegistered => {
                 Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state)
             }
+            Self::Twice => Cause::RadioNetwork(CauseRadioNetwork::multiple_PDU_session_ID_instances),
             Self::OtherArea => Cause::Protocol(CauseProtocol::semantic_error),
         }
     }
@@ -153,6 +158,11 @@ fn check(
     }
     if !ue.is_registered() || ue.security.is_none() {
         return Err(RefusedPath::NotRegistered);
+    }
+    let mut ids = BTreeSet::new();
+    if message.sessions.iter().chain(message.failed.iter().flatten()).any(|it| !ids.insert(it.pdu_session_id))
+    {
+        return Err(RefusedPath::Twice);
     }
     match &message.location {
         Some(location) if !env.gnbs.serves(target.gnb, &location.tai) => Err(RefusedPath::OtherArea),
@@ -206,7 +216,8 @@ fn refuse(
         leave(env.out, target, message.source_amf_ue_ngap_id);
     }
     let cause = why.cause();
-    let released = message.sessions.iter().map(|item| unsuccessful(item.pdu_session_id, cause)).collect();
+    let ids: BTreeSet<u8> = message.sessions.iter().map(|item| item.pdu_session_id).collect();
+    let released = ids.into_iter().map(|id| unsuccessful(id, cause)).collect();
     let failure = PathSwitchRequestFailure {
         amf_ue_ngap_id: message.source_amf_ue_ngap_id,
         ran_ue_ngap_id: message.ran_ue_ngap_id,
@@ -343,7 +354,7 @@ impl AwaitingPathSwitch {
         leave(env.out, source, id);
         drop_requests(env, key, &ids);
         n2::open_context(ue, env);
-        delivery::guard_setups(ue, env);
+        delivery::guard_requests(ue, env);
         nas_non_delivery::send_again(ue, env);
         if ue.access_keys.is_outdated() {
             // The source gNB did not take the new K_gNB into use before the handover (TS 33.501 6.9.5.1).

@@ -582,3 +582,28 @@ fn an_an_release_while_paths_are_switched_ends_the_handover() {
     phone.release(&mut world);
     assert_eq!((world.amf.audit().connected, world.amf.audit().in_procedure), (0, 0));
 }
+
+/// TS 38.413 8.4.4.4: which of two tunnels the session has is not known.
+#[test]
+fn a_path_switch_request_that_names_a_session_twice_is_refused_and_changes_nothing() {
+    for (sessions, failed) in [(&[5, 5][..], &[][..]), (&[5, 6, 5], &[]), (&[5], &[6, 5]), (&[5], &[6, 6])] {
+        let (mut world, mut phone) = connected(&[5, 6]);
+        let id = phone.amf_id.unwrap();
+        let request = PathSwitchRequest {
+            failed: (!failed.is_empty()).then(|| transfers(failed)),
+            ..request(id, sessions)
+        };
+        switch(&mut world, OTHER_GNB, &request);
+        let failure = failure(&mut world, OTHER_GNB);
+        let listed: std::collections::BTreeSet<u8> = sessions.iter().copied().collect();
+        assert_eq!(ids(&failure.released), listed.into_iter().collect::<Vec<_>>(), "each once");
+        let refusal = &failure.released.unwrap()[0].transfer;
+        let cause = pith_ngap::CauseRadioNetwork::multiple_PDU_session_ID_instances;
+        let refusal = PathSwitchRequestUnsuccessfulTransfer::decode(refusal).unwrap();
+        assert_eq!(refusal.cause, pith_ngap::Cause::RadioNetwork(cause));
+        assert!(!world.take_ladder().contains("smf"), "the UE's sessions are as before");
+        // The UE is at its gNB.
+        phone.release(&mut world);
+        assert_eq!(world.amf.audit().connected, 0);
+    }
+}
