@@ -8,6 +8,13 @@ use oxirush_ngap::{Deviation, Error};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostics(pub(crate) CriticalityDiagnostics);
 
+impl Diagnostics {
+    /// The code of the procedure with the error.
+    pub fn procedure(&self) -> Option<u8> {
+        self.0.procedure_code.as_ref().map(|code| code.0)
+    }
+}
+
 /// Why a PDU was rejected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NgapError {

@@ -4,8 +4,8 @@
 use super::connection::{FormerRequests, RanContext};
 use super::consumer;
 use super::context::{Env, UeContext};
-use super::procedure::nas_non_delivery;
 use super::procedure::nas_transport::session_downlink;
+use super::procedure::{nas_non_delivery, pdu_session_resources};
 use super::session::{PduSession, UserPlane};
 use super::{n1, n2, reachability};
 use crate::kit::document::{pack_enum, pack_struct};
@@ -17,6 +17,7 @@ use pith_ngap::{Cause, CauseRadioNetwork, ModifyItem, SessionTransfer, SetupItem
 use pith_sbi::Uri;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use std::collections::BTreeSet;
 
 /// A message from an SMF for a UE, its gNB or both, about one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,8 +142,14 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
         // The SMF's answer has the setup, too: [`add_setup_items`] sends one of them.
         return ue.undelivered.push(Undelivered { message, on_failure: None });
     }
+    if message.n1.is_some()
+        && let Some(session) = ue.session_mut(message.id)
+    {
+        // The SMF ends an establishment, or begins another one: the accept that waits is not sent after this message.
+        session.held_setup.take_if(|setup| setup.n1.is_some());
+    }
     if message.is_setup() && awaits_gnb(ue, env, message.id) {
-        return hold_setup(ue, env, message);
+        return hold_setup(ue, message);
     }
     if message.is_setup() && message.n1.is_none() && has_resources(ue, message.id) {
         return replace_resources(ue, env, message);
@@ -197,17 +204,16 @@ fn replace_resources(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage)
             env.out
                 .log(Level::Info, || format!("{name}: session {id} is released at the gNB and set up again"));
             n2::release_resources(ue, env, id);
-            guard_setups(ue, env);
         }
         _ => env.out.log(Level::Debug, || format!("{name}: session {id} already has its user plane")),
     }
 }
 
-/// The gNB is to answer first: which session an answer concerns is known only from the order.
-fn hold_setup(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
+/// The gNB is to answer first: which session an answer concerns is known only from the order. The timer of its answer runs: a UE that repeats
+/// its request does not prolong it.
+fn hold_setup(ue: &mut UeContext, message: SmfMessage) {
     if let Some(session) = ue.session_mut(message.id) {
         session.held_setup = Some(message);
-        guard_setups(ue, env);
     }
 }
 
@@ -270,16 +276,22 @@ pub(crate) fn after_former(ue: &UeContext, env: &Env<'_>, mut session: PduSessio
 /// not to have them any longer, are released.
 pub(crate) fn takes_setup_answer(ue: &mut UeContext, env: &mut Env<'_>, id: u8, is_set_up: bool) -> bool {
     let user_plane = ue.session(id).map(|session| session.user_plane);
-    let Some(former) = former_requests_mut(ue, env).filter(|former| former.setups.contains(id)) else {
-        return user_plane == Some(UserPlane::Activating);
-    };
-    former.setups.remove(id);
+    let former = former_requests(ue, env).unwrap_or(FormerRequests::NONE);
+    let is_awaited = former.setups.contains(id);
+    if !is_awaited && user_plane == Some(UserPlane::Activating) {
+        return true;
+    }
+    if let Some(former) = former_requests_mut(ue, env) {
+        former.setups.remove(id);
+    }
     let is_released = former.releases.contains(id) || releases_resources(ue, id);
     if is_released {
         return false;
     }
     let is_inactive = user_plane.is_none_or(|state| state == UserPlane::Deactivated);
-    if is_set_up && is_inactive {
+    let is_possible = (1..=15).contains(&id);
+    if is_set_up && is_inactive && is_possible {
+        // Also an answer that is too late ([`fail_requests_of_gnb`]).
         release_former(ue, env, id);
         if let Some(session) = ue.session_mut(id) {
             session.user_plane = UserPlane::Replacing;
@@ -300,16 +312,22 @@ pub(crate) fn takes_release_answer(ue: &UeContext, env: &mut Env<'_>, id: u8) ->
     releases_resources(ue, id)
 }
 
-/// The gNB is to answer a setup, or a release before one ([`fail_setups_of_gnb`]).
-pub(crate) fn guard_setups(ue: &UeContext, env: &mut Env<'_>) {
-    if let Some(key) = ue.connection.filter(|_| awaits_setups(ue)) {
+/// The gNB is to answer setups or releases ([`fail_requests_of_gnb`]).
+pub(crate) fn guard_requests(ue: &UeContext, env: &mut Env<'_>) {
+    if let Some(key) = ue.connection.filter(|_| awaits_answers(ue, env)) {
         env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
     }
 }
 
-/// Whether a setup waits for an answer of the gNB.
-pub(crate) fn awaits_setups(ue: &UeContext) -> bool {
-    ue.sessions.iter().any(|it| it.held_setup.is_some() || is_unanswered(ue, it))
+/// Whether the gNB has not answered a setup or a release.
+fn awaits_answers(ue: &UeContext, env: &Env<'_>) -> bool {
+    let former = former_requests(ue, env).unwrap_or(FormerRequests::NONE);
+    has_open_requests(ue, former)
+}
+
+/// As [`awaits_answers`], at a gNB with these former requests.
+pub(crate) fn has_open_requests(ue: &UeContext, former: FormerRequests) -> bool {
+    former != FormerRequests::NONE || ue.sessions.iter().any(|it| is_unanswered(ue, it) || is_releasing(it))
 }
 
 /// Whether the gNB has got the setup of the session, and has not answered.
@@ -317,33 +335,45 @@ fn is_unanswered(ue: &UeContext, session: &PduSession) -> bool {
     session.user_plane == UserPlane::Activating && !ue.procedure.has_setup_of(session.id)
 }
 
+const fn is_releasing(session: &PduSession) -> bool {
+    matches!(session.user_plane, UserPlane::Releasing | UserPlane::Replacing)
+}
+
+/// The sessions whose setups the gNB has not answered.
+pub(crate) fn open_setups(ue: &UeContext, env: &Env<'_>) -> BTreeSet<u8> {
+    let former = former_requests(ue, env).unwrap_or(FormerRequests::NONE);
+    let unanswered = ue.sessions.iter().filter(|it| is_unanswered(ue, it)).map(|it| it.id);
+    former.setups.iter().chain(unanswered).collect()
+}
+
+/// The sessions whose releases the gNB has not answered.
+pub(crate) fn open_releases(ue: &UeContext, env: &Env<'_>) -> BTreeSet<u8> {
+    let former = former_requests(ue, env).unwrap_or(FormerRequests::NONE);
+    former.releases.iter().chain(ue.sessions.iter().filter(|it| is_releasing(it)).map(|it| it.id)).collect()
+}
+
 /// The gNB has answered. The timer of a context setup goes on.
 pub(crate) fn end_guard(ue: &UeContext, env: &mut Env<'_>) {
-    let Some(key) = ue.connection.filter(|_| !awaits_setups(ue)) else { return };
+    let Some(key) = ue.connection.filter(|_| !awaits_answers(ue, env)) else { return };
     if env.connections.get(key).is_some_and(|it| it.context == RanContext::Established) {
         env.out.stop(key.to_u64(), Timer::NgapGuard);
     }
 }
 
-/// The gNB does not answer setups, or its answers say nothing of some sessions: they have failed. Their late results change nothing. A setup that
-/// waits for a release can't follow: the connection is released, and the setup is sent when the UE is connected again. Returns whether there is
-/// none of these.
-pub(crate) fn fail_setups_of_gnb(ue: &mut UeContext, env: &mut Env<'_>) -> bool {
-    let failed = ue.sessions.iter().filter(|it| is_unanswered(ue, it)).map(|it| it.id);
-    for id in failed.collect::<Vec<_>>() {
-        env.out
-            .log(Level::Warn, || format!("{}: the gNB does not answer the setup of session {id}", ue.name()));
-        if let Some(session) = ue.session_mut(id) {
-            session.user_plane = UserPlane::Deactivated;
-        }
-        if let Some(former) = former_requests_mut(ue, env) {
-            former.setups.insert(id);
-        }
-        let cause = Cause::RadioNetwork(CauseRadioNetwork::unspecified);
-        let transfer = SetupUnsuccessfulTransfer { cause }.encode();
-        consumer::report(ue, env, id, transfer, N2SmInfoType::PduResSetupFail);
+/// The gNB does not answer setups and releases in time, or its answers say nothing of some sessions: the procedures have failed. The AMF counts the
+/// resources as released, and the setups that waited follow. Late answers change nothing, but resources that no session is to have are released.
+pub(crate) fn fail_requests_of_gnb(ue: &mut UeContext, env: &mut Env<'_>) {
+    let (setups, releases) = (open_setups(ue, env), open_releases(ue, env));
+    setups.into_iter().for_each(|id| fail_open_setup(ue, env, id));
+    releases.into_iter().for_each(|id| pdu_session_resources::fail_release(ue, env, id));
+}
+
+/// The gNB has not answered a setup properly. Whether the UE has got the NAS message in it is unknown: the cause is one that gNBs do not send.
+pub(crate) fn fail_open_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    env.out.log(Level::Warn, || format!("{}: the gNB does not answer the setup of session {id}", ue.name()));
+    if takes_setup_answer(ue, env, id, false) {
+        fail_setup(ue, env, id, CauseRadioNetwork::release_due_to_5gc_generated_reason);
     }
-    !awaits_setups(ue)
 }
 
 /// The gNB has released the resources of a session: sends the deferred setup.
@@ -351,9 +381,9 @@ pub(crate) fn on_resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u
     if former_requests(ue, env).is_some_and(|former| former.setups.contains(id)) {
         return;
     }
-    let Some(setup) = ue.session_mut(id).and_then(|session| session.held_setup.take()) else { return };
-    end_guard(ue, env);
-    send(ue, env, setup);
+    if let Some(setup) = ue.session_mut(id).and_then(|session| session.held_setup.take()) {
+        send(ue, env, setup);
+    }
 }
 
 /// The connection is lost: setups that waited for a release are queued for the UE.

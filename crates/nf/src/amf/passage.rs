@@ -317,7 +317,7 @@ impl Amf {
                 let left = clock.instant(deadline).since(env.now);
                 ue.start(env, timer, left.max(Duration::from_millis(1)));
             }
-            delivery::guard_setups(ue, env);
+            delivery::guard_requests(ue, env);
         });
         Ok(())
     }

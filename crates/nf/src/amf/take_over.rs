@@ -161,7 +161,7 @@ fn resume(ue: &mut UeContext, env: &mut Env<'_>, TakenOver { is_cut, lost_connec
     if let Some((key, RanContext::Requested | RanContext::Releasing)) = connection {
         env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
     }
-    delivery::guard_setups(ue, env);
+    delivery::guard_requests(ue, env);
     if lost_connection {
         ue_context_release::on_connection_lost(ue, env);
         return ue_context_release::on_idle(ue, env);

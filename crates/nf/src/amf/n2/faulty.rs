@@ -5,6 +5,7 @@ use super::{Handling, N2Origin, close, error_indication, ids_of, release_connect
 use crate::amf::Amf;
 use crate::amf::connection::RanSide;
 use crate::amf::mobility::{n2_handover, path_switch};
+use crate::amf::procedure::pdu_session_resources;
 use crate::kit::{Instant, Key, Level, Outbox};
 use pith_ngap::{
     Cause, CauseProtocol, Class, HandoverPreparationFailure, Message, NgapError, Other, PathSwitchRequest,
@@ -104,7 +105,7 @@ impl Amf {
     }
 
     /// The end of a procedure of this AMF, with such an error. What the gNB has done is not known: it releases the UE, if it may have resources
-    /// of which the AMF does not know. The UE connects again.
+    /// of which the AMF does not know. The UE connects again. A release counts as one that the gNB does not answer.
     fn faulty_outcome(&mut self, now: Instant, from: N2Origin, pdu: &[u8], cause: Cause, out: &mut Outbox) {
         let Some(outcome) = peek(pdu) else { return };
         let connection = outcome.amf_ue_ngap_id.and_then(|id| self.shared.connections.find(id));
@@ -118,11 +119,19 @@ impl Amf {
         let Some(key) = connection.filter(is_it) else { return };
         match outcome.procedure_code {
             // The gNB has released the UE, whatever else it says.
-            code::UE_CONTEXT_RELEASE => self.release_complete(now, key, None, out),
+            code::UE_CONTEXT_RELEASE => self.release_complete(now, (from, key), None, out),
+            code::PDU_SESSION_RESOURCE_RELEASE => {
+                let ue = self.shared.connections.get(key).and_then(|connection| connection.ue);
+                let Some(ue) = ue else { return };
+                self.with_ue(now, ue, out, |ue, env| {
+                    if ue.connection == Some(key) {
+                        pdu_session_resources::release_answered(ue, env, None);
+                    }
+                });
+            }
             code::INITIAL_CONTEXT_SETUP
             | code::PDU_SESSION_RESOURCE_SETUP
-            | code::PDU_SESSION_RESOURCE_MODIFY
-            | code::PDU_SESSION_RESOURCE_RELEASE => {
+            | code::PDU_SESSION_RESOURCE_MODIFY => {
                 self.with_env(now, out, |env| release_connection(env, key, cause));
                 self.settle(now, out);
             }

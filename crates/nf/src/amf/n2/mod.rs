@@ -319,7 +319,7 @@ impl Amf {
         out: &mut Outbox,
     ) -> Handling {
         if let Message::UeContextReleaseComplete(complete) = message {
-            self.release_complete(now, key, complete.location, out);
+            self.release_complete(now, (from, key), complete.location, out);
             return Handling::Processed;
         }
         let connection = self.shared.connections.get(key);
@@ -341,14 +341,22 @@ impl Amf {
         handling
     }
 
-    /// UE CONTEXT RELEASE COMPLETE: the ids are free again (TS 38.413 8.3.3.2).
+    /// UE CONTEXT RELEASE COMPLETE: the ids are free again (TS 38.413 8.3.3.2). Without a command it changes nothing, and the gNB gets ERROR INDICATION
+    /// (10.4).
     fn release_complete(
         &mut self,
         now: Instant,
-        key: Key,
+        (from, key): (N2Origin, Key),
         location: Option<pith_ngap::UserLocation>,
         out: &mut Outbox,
     ) {
+        let Some(connection) = self.shared.connections.get(key) else { return };
+        if connection.context != RanContext::Releasing {
+            let (amf_id, ran_id) = (connection.id, connection.ran_id);
+            let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+            out.log(Level::Warn, || format!("UeContextReleaseComplete for {amf_id:?}, {ran_id:?}: {cause}"));
+            return error_indication(from, Some(amf_id), Some(ran_id), cause, None, out);
+        }
         let Some(connection) = self.shared.connections.close(key) else { return };
         out.stop(key.to_u64(), crate::kit::Timer::NgapGuard);
         let Some(ue) = connection.ue else { return };
@@ -480,10 +488,10 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::UeRadioCapabilityInfoIndication(message) => radio_capability(ue, env, message),
         Message::UeRadioCapabilityCheckResponse(message) => voice_match::answered(ue, env, &message),
         Message::PduSessionResourceSetupResponse(message) => {
-            pdu_session_resources::set_up(ue, env, message.setup, message.failed);
+            pdu_session_resources::setup_answered(ue, env, message.setup, message.failed);
         }
         Message::PduSessionResourceReleaseResponse(message) => {
-            pdu_session_resources::released(ue, env, message.released);
+            pdu_session_resources::release_answered(ue, env, message.released);
         }
         Message::PduSessionResourceModifyResponse(message) => {
             pdu_session_resources::modified(ue, env, message.modified, message.failed);

@@ -243,11 +243,11 @@ fn pdu_session_resource_setup_request(
     let is_sent = connection.context == RanContext::Established;
     send_in_context(env.out, connection, message.encode());
     if is_sent {
-        delivery::guard_setups(ue, env);
+        delivery::guard_requests(ue, env);
     }
 }
 
-/// PDU SESSION RESOURCE RELEASE COMMAND (TS 38.413 8.2.2).
+/// PDU SESSION RESOURCE RELEASE COMMAND (TS 38.413 8.2.2). Starts the NGAP guard timer, unless the message waits for a UE context.
 pub(crate) fn release_sessions(
     ue: &UeContext,
     env: &mut Env<'_>,
@@ -261,7 +261,11 @@ pub(crate) fn release_sessions(
         nas_pdu,
         sessions,
     };
+    let is_sent = connection.context == RanContext::Established;
     send_in_context(env.out, connection, message.encode());
+    if is_sent && let Some(key) = ue.connection {
+        env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
+    }
 }
 
 /// Requests the gNB to release a session that the UE or the network no longer has. The SMF has no

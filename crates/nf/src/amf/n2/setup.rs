@@ -242,7 +242,10 @@ impl Amf {
                 continue;
             }
             retained.kept.push(ids);
-            let Some(ue) = connection.ue else { continue };
+            let (Some(ue), former) = (connection.ue, connection.former) else { continue };
+            if self.ues.view(ue).is_some_and(|ue| delivery::has_open_requests(&ue, former)) {
+                self.with_ue(now, ue, out, |ue, env| delivery::guard_requests(ue, env));
+            }
             if self.ues.view(ue).is_some_and(|ue| !ue.undelivered.is_empty()) {
                 self.with_ue(now, ue, out, delivery::send_queued);
             }

@@ -11,7 +11,7 @@ use pith_ngap::{Cause, CauseNas, InitialContextSetupFailure, InitialContextSetup
 pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupResponse) {
     answered(ue, env);
     n2::open_context(ue, env);
-    delivery::guard_setups(ue, env);
+    delivery::guard_requests(ue, env);
     pdu_session_resources::set_up(ue, env, message.setup, message.failed);
     voice_match::begin(ue, env);
 }

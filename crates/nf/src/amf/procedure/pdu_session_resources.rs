@@ -5,8 +5,10 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::delivery;
 use crate::amf::session::UserPlane;
 use crate::kit::Level;
-use pith_ngap::SessionTransfer;
+use pith_ngap::transfer::ReleaseResponseTransfer;
+use pith_ngap::{Cause, CauseRadioNetwork, ErrorIndication, SessionTransfer};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use std::collections::BTreeSet;
 
 /// Result of a setup (TS 38.413 8.2.1.2; TS 23.502 4.3.2.2.1 step 14).
 pub(crate) fn set_up(
@@ -23,6 +25,58 @@ pub(crate) fn set_up(
     }
     delivery::end_guard(ue, env);
 }
+
+/// PDU SESSION RESOURCE SETUP RESPONSE. One without sessions answers the only open request, which has failed. Otherwise sessions that it does not name
+/// wait for another response: the guard timer decides.
+pub(crate) fn setup_answered(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    setup: Option<Vec<SessionTransfer>>,
+    failed: Option<Vec<SessionTransfer>>,
+) {
+    let is_empty = setup.iter().chain(&failed).flatten().next().is_none();
+    if is_empty
+        && !ue.mobility.is_handover()
+        && let Some(id) = only(&delivery::open_setups(ue, env))
+    {
+        delivery::fail_open_setup(ue, env, id);
+    }
+    set_up(ue, env, setup, failed);
+}
+
+/// The only one.
+fn only(ids: &BTreeSet<u8>) -> Option<u8> {
+    ids.first().copied().filter(|_| ids.len() == 1)
+}
+
+/// ERROR INDICATION in place of a response (TS 38.413 8.7.5, 10.3): the procedure has failed. Its diagnostics name the procedure, or the cause does. If
+/// it may answer several requests, the guard timer decides.
+pub(crate) fn error_indicated(ue: &mut UeContext, env: &mut Env<'_>, error: &ErrorIndication) {
+    if ue.mobility.is_handover() {
+        return;
+    }
+    let (setups, releases) = (delivery::open_setups(ue, env), delivery::open_releases(ue, env));
+    let (is_setup, is_release) = match (error.diagnostics.as_ref().and_then(|it| it.procedure()), error.cause)
+    {
+        (Some(procedure), _) => (procedure == SETUP, procedure == RELEASE),
+        (None, Some(Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID))) => (false, true),
+        (None, Some(Cause::RadioNetwork(CauseRadioNetwork::multiple_PDU_session_ID_instances))) => {
+            (true, false)
+        }
+        (None, Some(Cause::Protocol(_))) => (releases.is_empty(), setups.is_empty()),
+        (None, _) => (false, false),
+    };
+    if is_setup && let Some(id) = only(&setups) {
+        delivery::fail_open_setup(ue, env, id);
+    } else if is_release && let Some(id) = only(&releases) {
+        fail_release(ue, env, id);
+    }
+    delivery::end_guard(ue, env);
+}
+
+/// Procedure codes (TS 38.413 9.4.7).
+const RELEASE: u8 = 28;
+const SETUP: u8 = 29;
 
 fn set_up_one(
     ue: &mut UeContext,
@@ -46,8 +100,25 @@ fn not_pending(ue: &UeContext, env: &mut Env<'_>, id: u8) {
     });
 }
 
+/// The gNB has not answered a release properly: its resources count as released.
+pub(crate) fn fail_release(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    env.out
+        .log(Level::Warn, || format!("{}: the gNB does not answer the release of session {id}", ue.name()));
+    let transfer = ReleaseResponseTransfer.encode();
+    released(ue, env, Some(vec![SessionTransfer { pdu_session_id: id, transfer }]));
+}
+
+/// PDU SESSION RESOURCE RELEASE RESPONSE. One without sessions answers the only open command.
+pub(crate) fn release_answered(ue: &mut UeContext, env: &mut Env<'_>, list: Option<Vec<SessionTransfer>>) {
+    let is_empty = list.iter().flatten().next().is_none();
+    if is_empty && let Some(id) = only(&delivery::open_releases(ue, env)) {
+        fail_release(ue, env, id);
+    }
+    released(ue, env, list);
+}
+
 /// Result of a release (TS 38.413 8.2.2.2).
-pub(crate) fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<Vec<SessionTransfer>>) {
+fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<Vec<SessionTransfer>>) {
     for item in released.into_iter().flatten() {
         let id = item.pdu_session_id;
         if !delivery::takes_release_answer(ue, env, id) {
@@ -66,6 +137,7 @@ pub(crate) fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<V
         }
         delivery::on_resources_released(ue, env, id);
     }
+    delivery::end_guard(ue, env);
 }
 
 /// Result of a modification (TS 38.413 8.2.3.2).
@@ -92,6 +164,7 @@ pub(crate) fn notified(
     for id in ids {
         delivery::on_resources_released(ue, env, id);
     }
+    delivery::end_guard(ue, env);
 }
 
 /// Forwards a list to the SMFs, one report for each session. Sessions that were released in the

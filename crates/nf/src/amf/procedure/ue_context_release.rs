@@ -7,7 +7,7 @@
 //! | UE CONTEXT RELEASE COMPLETE | gNB |
 //! | UpdateSMContext (DEACTIVATED), a session each; CM-IDLE | |
 
-use super::{Procedure, context_transfer, deregistration, paging};
+use super::{Procedure, context_transfer, deregistration, paging, pdu_session_resources};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
@@ -32,13 +32,18 @@ pub(crate) fn complete(ue: &mut UeContext, env: &mut Env<'_>, location: Option<U
 
 /// ERROR INDICATION of the gNB: it does not know the UE by these ids, so the connection is unusable
 /// (TS 38.413 8.7.5, 10.6).
-pub(crate) fn error_indication(ue: &UeContext, env: &mut Env<'_>, message: &ErrorIndication) {
+pub(crate) fn error_indication(ue: &mut UeContext, env: &mut Env<'_>, message: &ErrorIndication) {
     env.out.log(Level::Warn, || {
         format!("{}: ERROR INDICATION of the gNB: {}", ue.name(), refusal::text_of(message.cause))
     });
     if is_unknown_ue(message) {
-        n2::release(ue, env, Cause::RadioNetwork(CauseRadioNetwork::release_due_to_5gc_generated_reason));
+        return n2::release(
+            ue,
+            env,
+            Cause::RadioNetwork(CauseRadioNetwork::release_due_to_5gc_generated_reason),
+        );
     }
+    pdu_session_resources::error_indicated(ue, env, message);
 }
 
 /// Whether the gNB does not know the ids of the UE (TS 38.413 10.6).
@@ -99,13 +104,13 @@ pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 impl Amf {
-    /// The NGAP guard timer expired: the gNB did not answer. Setups of sessions have failed; if a context setup was pending, the connection is
-    /// released; if a release was pending, the connection is treated as lost. During an N2 handover the gNB may answer afterwards (TS 23.502
+    /// The NGAP guard timer expired: the gNB did not answer. Setups and releases of sessions have failed; if a context setup was pending, the
+    /// connection is released; if a release was pending, the connection is treated as lost. During an N2 handover the gNB may answer afterwards (TS 23.502
     /// 4.9.1.3.1).
     pub(in crate::amf) fn ngap_guard(&mut self, now: Instant, key: Key, out: &mut Outbox) {
         let Some(connection) = self.shared.connections.get(key) else { return };
         if matches!(connection.context, RanContext::Established | RanContext::Switching) {
-            return self.setup_guard(now, (key, connection.ue), out);
+            return self.session_guard(now, (key, connection.ue), out);
         }
         out.log(Level::Warn, || format!("{:?}: the gNB does not answer", connection.id));
         if connection.context == RanContext::Releasing {
@@ -118,17 +123,15 @@ impl Amf {
         self.settle(now, out);
     }
 
-    fn setup_guard(&mut self, now: Instant, (key, ue): (Key, Option<Key>), out: &mut Outbox) {
+    fn session_guard(&mut self, now: Instant, (key, ue): (Key, Option<Key>), out: &mut Outbox) {
         let ue = ue.filter(|ue| self.ues.view(*ue).is_some_and(|ue| ue.connection == Some(key)));
         let Some(ue) = ue else { return };
         self.with_ue(now, ue, out, |ue, env| {
-            if ue.mobility.is_handover() {
-                return delivery::guard_setups(ue, env);
+            // A gNB of a former run may return.
+            if ue.mobility.is_handover() || ue.awaits_gnb(env) {
+                return delivery::guard_requests(ue, env);
             }
-            if !delivery::fail_setups_of_gnb(ue, env) {
-                let cause = CauseRadioNetwork::release_due_to_5gc_generated_reason;
-                n2::release(ue, env, Cause::RadioNetwork(cause));
-            }
+            delivery::fail_requests_of_gnb(ue, env);
         });
     }
 }

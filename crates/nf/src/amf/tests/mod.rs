@@ -48,6 +48,7 @@ mod subscription_change;
 mod take_over;
 mod tnla;
 mod trace;
+mod unanswered_requests;
 mod voice_match;
 #[allow(clippy::duplicate_mod)]
 pub(crate) mod world;

@@ -23,7 +23,7 @@ fn came_back(world: &mut World, phone: &mut Phone) -> Box<DlNasTransport> {
 }
 
 /// A 5GSM message of an existing session.
-fn message(id: u8, octets: &[u8]) -> UlNasTransport {
+pub(super) fn message(id: u8, octets: &[u8]) -> UlNasTransport {
     let mut transport = UlNasTransport::new(PayloadContainerType::N1SmInformation, octets.to_vec());
     transport.pdu_session_id = Some(id);
     transport
@@ -391,20 +391,16 @@ fn a_setup_of_a_session_that_the_gnb_has_is_preceded_by_its_release() {
     assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceSetupRequest"));
 }
 
+/// Its resources count as released (TS 38.413 8.2.2).
 #[test]
-fn a_gnb_that_does_not_release_loses_the_connection_and_the_session_is_set_up_after_paging() {
-    let (mut world, mut phone) = with_lost_tunnel();
+fn a_session_whose_release_the_gnb_does_not_answer_is_set_up_again() {
+    let (mut world, phone) = with_lost_tunnel();
     set_up(&mut world);
+    world.take_ladder();
     world.expire(Timer::NgapGuard);
-    phone.released(&mut world);
-    let ladder = world.take_ladder();
-    assert!(ladder.contains("gnb1 <- Paging"), "{ladder}");
-    let request = phone.service_request(pith_nas::ie::ServiceType::MobileTerminatedServices);
-    let nas = phone.initial_nas(request);
-    world.downlinks.clear();
-    phone.connect(&mut world, nas);
-    let Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else { panic!() };
-    assert_eq!(setup.sessions.unwrap()[0].transfer, b"setup");
+    assert!(world.take_ladder().ends_with("gnb1 <- PduSessionResourceSetupRequest"));
+    setup_response(&mut world, &phone, true);
+    assert!(!world.running().contains(&Timer::NgapGuard));
 }
 
 /// The SMF does not answer: the AMF keeps a few messages, and returns the others.
@@ -441,7 +437,7 @@ pub(super) fn setup_response(world: &mut World, phone: &Phone, is_set_up: bool) 
 }
 
 /// The kinds of N2 information that the SMF has got.
-fn reported(world: &mut World) -> Vec<N2SmInfoType> {
+pub(super) fn reported(world: &mut World) -> Vec<N2SmInfoType> {
     let kind = |(_, _, request): (_, _, Request)| match request {
         Request::UpdateSmContext(request) => request.body.n2_sm_info_type,
         _ => None,
