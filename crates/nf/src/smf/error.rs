@@ -75,6 +75,9 @@ pub(super) enum EstablishmentError {
     /// No UPF is available, or all refuse.
     #[error("no UPF accepts the session: {0}")]
     UserPlane(String),
+    /// The gNB refuses the session's resources.
+    #[error("the gNB has no resources for the session")]
+    Radio,
     /// An operation of UDM, PCF or AMF failed.
     #[error("another NF failed: {0}")]
     Network(String),
@@ -117,7 +120,7 @@ impl EstablishmentError {
             // Neither time nor another request helps, as with 'insufficient resources': the operator must correct the subscription.
             Self::NoEmergencyServices | Self::Addressing(_) => GsmCause::RequestRejectedUnspecified,
             Self::SecondaryAuthentication => GsmCause::UserAuthenticationOrAuthorizationFailed,
-            Self::Resources | Self::StaticAddressInUse(_) | Self::UserPlane(_) => {
+            Self::Resources | Self::StaticAddressInUse(_) | Self::UserPlane(_) | Self::Radio => {
                 GsmCause::InsufficientResources
             }
             Self::Network(_) => GsmCause::NetworkFailure,
@@ -141,7 +144,7 @@ impl EstablishmentError {
             Self::Message(_) | Self::WrongMessage | Self::UnassignedPti | Self::OtherIdentity => {
                 Cause::N1SmError
             }
-            Self::Resources | Self::StaticAddressInUse(_) | Self::UserPlane(_) => {
+            Self::Resources | Self::StaticAddressInUse(_) | Self::UserPlane(_) | Self::Radio => {
                 Cause::InsufficientResources
             }
             Self::Network(_) => Cause::NetworkFailure,

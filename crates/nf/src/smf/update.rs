@@ -319,6 +319,9 @@ fn on_n2_information(
 ) -> State {
     match kind {
         N2SmInfoType::PduResSetupRsp => match SetupResponseTransfer::decode(info) {
+            Ok(transfer) if refused_setup::is_contradictory(&transfer) => {
+                return on_wrong_setup(state, session, env, reply, "a QoS flow has two results");
+            }
             Ok(transfer) if !refused_setup::has_default_flow(&transfer) => {
                 return refused_setup::on_unusable(state, session, env, reply);
             }
@@ -416,7 +419,9 @@ fn on_modified(
         Err(error) => {
             // What the gNB has is unknown: its flows are removed.
             session.log(env, Level::Warn, || format!("the gNB's answer to a modification is wrong: {error}"));
-            modification::on_gnb_failure(session, env);
+            if session.gnb.take_answer() {
+                modification::on_gnb_failure(session, env);
+            }
             reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out);
             return state;
         }

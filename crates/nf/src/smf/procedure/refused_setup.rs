@@ -3,12 +3,14 @@
 //!
 //! | state | no resources | no default flow |
 //! |---|---|---|
-//! | AwaitingResourceSetup | the session ends; the UE has not got the accept | commands to gNB and UE (#26) |
+//! | AwaitingResourceSetup | reject to the UE (#26), which has not got the accept | commands to gNB and UE (#26) |
 //! | Established, no tunnel | the UPF drops the buffered packets | the same; command to the gNB |
 //! | Established, a tunnel of earlier resources | the UPF buffers | the same; command to the gNB |
 //!
 //! A gNB that releases the default flow alone keeps the session with its other flows. As without the flow in a setup, its resources are of no use: the
 //! SMF has it release them, and the session continues without a user plane (TS 23.502 4.3.7).
+//!
+//! If the gNB has not answered, the AMF says so by a cause that gNBs do not send: the UE may have got the accept, and gets the command.
 //!
 //! What a gNB refuses because of a handover is requested again ([`refused_transfer`]).
 
@@ -23,11 +25,25 @@ use pith_ngap::transfer::{SetupResponseTransfer, SetupUnsuccessfulTransfer};
 use pith_ngap::{Cause as NgapCause, CauseRadioNetwork};
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData};
 use pith_sbi::{Cause, Problem};
+use std::collections::BTreeSet;
 
 /// Whether the gNB, or a secondary one, has set up the default flow.
 pub(in crate::smf) fn has_default_flow(transfer: &SetupResponseTransfer) -> bool {
     let additional = transfer.additional.iter().flat_map(|it| &it.flows);
     transfer.flows.iter().chain(additional).any(|qfi| *qfi == DEFAULT_QFI)
+}
+
+/// Whether a flow has two results: two tunnels, or one although it has failed.
+pub(in crate::smf) fn is_contradictory(transfer: &SetupResponseTransfer) -> bool {
+    let failed: BTreeSet<u8> = transfer.failed.iter().map(|(qfi, _)| *qfi).collect();
+    let lists = [&transfer.flows].into_iter().chain(transfer.additional.iter().map(|it| &it.flows));
+    let tunnels = lists.map(|flows| flows.iter().copied().collect::<BTreeSet<u8>>());
+    let mut seen = BTreeSet::new();
+    tunnels.chain([failed]).any(|flows| {
+        let is_repeated = !seen.is_disjoint(&flows);
+        seen.extend(flows);
+        is_repeated
+    })
 }
 
 /// The gNB has set up other flows only: the session can't use its resources, which the gNB is to release.
@@ -107,10 +123,16 @@ pub(in crate::smf) fn on_failure(
     let second = NgapCause::RadioNetwork(CauseRadioNetwork::multiple_PDU_session_ID_instances);
     let cause = SetupUnsuccessfulTransfer::decode(info).map(|transfer| transfer.cause).ok();
     let is_handover = cause.is_some_and(NgapCause::is_handover);
+    let of_core = CauseRadioNetwork::release_due_to_5gc_generated_reason;
+    let is_unanswered = cause == Some(NgapCause::RadioNetwork(of_core));
     match state {
         State::AwaitingResourceSetup(state) if is_handover => {
             acknowledge(reply, env.out);
             state.on_handover(session, env)
+        }
+        State::AwaitingResourceSetup(state) => {
+            acknowledge(reply, env.out);
+            if is_unanswered { state.on_silence(session, env) } else { state.on_refusal(session, env) }
         }
         State::Established(Established { user_plane })
             if user_plane.gnb.is_some() && cause != Some(second) =>

@@ -7,6 +7,7 @@
 //!  restart, address in no pool          the same, with #39 'reactivation requested'
 //!  UPF lost, or refuses the session     the same, if the gNB has the session's resources
 //!  gNB without the default QoS flow     the same, with #26 'insufficient resources'
+//!  gNB does not answer the first setup  the same, for the UE only
 //!        AwaitingReleaseComplete        <─ UE     T3592, up to 4 retransmissions of the command
 //!        Over                           policy association and UDM registration deleted, AMF notified
 //!  AMF ─> ReleaseSmContext              everything is released at once
@@ -120,6 +121,11 @@ pub(in crate::smf) fn end_unserved(
 /// Ends a session whose resources at the gNB can't be used: gNB and UE get commands (TS 24.501 6.3.3.2, #26).
 pub(in crate::smf) fn end_without_resources(held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {
     command_with(held, true, session, env, GsmCause::InsufficientResources)
+}
+
+/// Ends a session that the UE may have, and for which the gNB has no resources: the UE gets a command.
+pub(in crate::smf) fn end_at_ue(held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    command_with(held, false, session, env, GsmCause::InsufficientResources)
 }
 
 /// The network initiates the release.

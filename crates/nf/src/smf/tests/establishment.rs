@@ -4,9 +4,11 @@ use super::super::*;
 use super::world::*;
 use crate::kit::{N4Error, Timer};
 use crate::testing::ambr;
-use pith_nas::gsm::PduSessionReleaseRequest;
+use pith_nas::gsm::{PduSessionReleaseComplete, PduSessionReleaseRequest};
 use pith_nas::ie::{PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmCause, GsmMessage};
+use pith_ngap::transfer::SetupUnsuccessfulTransfer;
+use pith_ngap::{Cause as NgapCause, CauseRadioNetwork};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
@@ -271,15 +273,49 @@ udm <- SmfDeregistration"
     world.is_quiet();
 }
 
+/// TS 38.413 8.2.1.3: a gNB delivers the accept with the resources that it sets up.
 #[test]
-fn a_gnb_that_refuses_or_does_not_answer_ends_the_session() {
-    let mut world = World::new();
-    world.establish();
-    world.update(|data| data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupFail));
-    world.is_quiet();
-    world.establish();
-    world.expire(Timer::SbiGuard);
-    world.is_quiet();
+fn a_ue_whose_session_the_gnb_refuses_gets_a_reject() {
+    for transfer in [Some(NgapCause::RadioNetwork(CauseRadioNetwork::radio_resources_not_available)), None] {
+        let mut world = World::new();
+        world.establish();
+        world.take_ladder();
+        let transfer = transfer.map(|cause| SetupUnsuccessfulTransfer { cause }.encode());
+        world.update(|data| {
+            data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupFail);
+            data.n2_sm_info = transfer.map(Into::into);
+        });
+        let end = "amf <- SmContextStatusNotify\nupf <- SessionDeletionRequest\npcf <- DeleteSmPolicy\nudm <- SmfDeregistration";
+        assert_eq!(world.take_ladder(), format!("amf <- 204\namf <- N1N2MessageTransfer\n{end}"));
+        assert_eq!(world.reject(), GsmCause::InsufficientResources);
+        assert_eq!(world.n1.last().unwrap().pti, 1, "that of its request");
+        assert!(world.transfers.last().unwrap().n2_info_container.is_none());
+        world.is_quiet();
+    }
+}
+
+/// It may have got the accept: the gNB does not answer, or its answer says nothing of the session.
+#[test]
+fn a_ue_of_whose_session_the_gnb_says_nothing_is_commanded_to_release_it() {
+    for is_reported in [false, true] {
+        let mut world = World::new();
+        world.establish();
+        if is_reported {
+            let cause = NgapCause::RadioNetwork(CauseRadioNetwork::release_due_to_5gc_generated_reason);
+            world.update(|data| {
+                data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupFail);
+                data.n2_sm_info = Some(SetupUnsuccessfulTransfer { cause }.encode().into());
+            });
+        } else {
+            world.expire(Timer::SbiGuard);
+        }
+        let GsmBody::PduSessionReleaseCommand(release) = &world.n1.last().unwrap().body else { panic!() };
+        assert_eq!(release.cause, GsmCause::InsufficientResources);
+        assert_eq!(world.n1.last().unwrap().pti, 0);
+        assert!(world.transfers.last().unwrap().n2_info_container.is_none(), "the gNB has nothing");
+        world.uplink(PduSessionReleaseComplete::new());
+        world.is_quiet();
+    }
 }
 
 #[test]

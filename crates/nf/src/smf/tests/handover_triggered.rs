@@ -6,7 +6,8 @@ use super::handover::switch;
 use super::policy::notify;
 use super::world::*;
 use crate::kit::Timer;
-use pith_nas::GsmBody;
+use pith_nas::gsm::PduSessionReleaseComplete;
+use pith_nas::{GsmBody, GsmCause};
 use pith_ngap::transfer::{ModifyUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
 use pith_ngap::{Cause as NgapCause, CauseRadioNetwork};
 use pith_pfcp::ie::{ApplyAction, ReportType};
@@ -64,12 +65,15 @@ fn the_accept_is_not_sent_again_without_end() {
         assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
     }
     refuses_setup(&mut world, XN);
+    assert_eq!(world.reject(), GsmCause::InsufficientResources);
     world.is_quiet();
     // One that the gNB does not answer.
     world.establish();
     refuses_setup(&mut world, XN);
     world.expire(Timer::SbiGuard);
     world.expire(Timer::SbiGuard);
+    assert!(matches!(world.n1.last().unwrap().body, GsmBody::PduSessionReleaseCommand(_)));
+    world.uplink(PduSessionReleaseComplete::new());
     world.is_quiet();
 }
 

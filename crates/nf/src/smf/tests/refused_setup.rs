@@ -219,3 +219,34 @@ fn a_failed_setup_of_an_idle_session_drops_the_buffered_packets() {
     assert!(drops_buffered(&world));
     assert!(world.bench.timers.keys().all(|key| key.timer != Timer::SbiGuard));
 }
+
+/// TS 38.413 9.3.4.2: which tunnel the flow has, or whether it has one, is not known.
+#[test]
+fn a_setup_that_contradicts_itself_is_wrong() {
+    let second = Tunnel { teid: Teid(0x43), ..GNB_TUNNEL };
+    let third = Tunnel { teid: Teid(0x44), ..GNB_TUNNEL };
+    let at = |tunnel, flows: &[u8]| FlowTunnel { tunnel, flows: flows.to_vec() };
+    let cause = NgapCause::RadioNetwork(CauseRadioNetwork::radio_resources_not_available);
+    for (additional, failed) in [
+        (vec![at(second, &[1])], vec![]),
+        (vec![at(second, &[2]), at(third, &[2])], vec![]),
+        (vec![], vec![(1, cause)]),
+    ] {
+        let transfer = SetupResponseTransfer { downlink: GNB_TUNNEL, flows: vec![1], additional, failed };
+        for is_new in [true, false] {
+            let mut world = World::established();
+            if is_new {
+                world = World::new();
+                world.establish();
+            } else {
+                world.deactivate();
+                activates(&mut world);
+            }
+            gnb_sends(&mut world, N2SmInfoType::PduResSetupRsp, transfer.encode());
+            assert_eq!(*world.refusal(), pith_sbi::Cause::N2SmError);
+            assert_eq!(command(&world), Some(NgapIeType::PduResRelCmd));
+            let GsmBody::PduSessionReleaseCommand(release) = &world.n1.last().unwrap().body else { panic!() };
+            assert_eq!(release.cause, GsmCause::InsufficientResources);
+        }
+    }
+}

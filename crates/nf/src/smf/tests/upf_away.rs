@@ -546,6 +546,8 @@ fn an_accept_that_the_ue_may_have_is_not_repeated_after_a_restart_of_the_upf() {
     let mut world = awaiting_setup(false);
     returns(&mut world);
     world.expire(Timer::SbiGuard);
+    let GsmBody::PduSessionReleaseCommand(_) = &world.n1.last().unwrap().body else { panic!() };
+    world.uplink(PduSessionReleaseComplete::new());
     assert!(world.take_ladder().contains("amf <- SmContextStatusNotify"), "the gNB does not answer");
     world.is_quiet();
 }

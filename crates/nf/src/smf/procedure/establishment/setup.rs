@@ -5,11 +5,12 @@
 //!
 //! If a UPF restarts meanwhile, the establishment continues when the session is restored ([`resume`]).
 
-use super::UeRequest;
+use super::{UeRequest, fail};
 use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_struct};
 use crate::kit::{Level, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
+use crate::smf::error::EstablishmentError;
 use crate::smf::procedure::{Established, State, refused_transfer, release};
 use crate::smf::timers::SessionTimer;
 use crate::smf::update::acknowledge;
@@ -117,7 +118,7 @@ impl AwaitingResourceSetup {
     /// The gNB, or the AMF, refuses because the UE is handed over: the messages are sent again, until that was refused too often.
     pub(in crate::smf) fn on_handover(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         if self.accept.is_none_or(|accept| accept.repetitions >= MOST_REPETITIONS) {
-            return self.on_failure(session, env);
+            return self.on_refusal(session, env);
         }
         self.note_refused(session, env);
         State::AwaitingResourceSetup(self)
@@ -136,7 +137,7 @@ impl AwaitingResourceSetup {
     /// The guard timer expires: the messages are sent again, or the gNB did not answer in time.
     pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         let Self { user_plane, accept: Some(accept @ Accept { is_refused: true, .. }), .. } = self else {
-            return self.on_failure(session, env);
+            return self.on_silence(session, env);
         };
         let repetitions = accept.repetitions.saturating_add(1);
         session.start(env, SessionTimer::Guard, env.config.guard);
@@ -159,7 +160,24 @@ impl AwaitingResourceSetup {
         self.on_failure(session, env)
     }
 
-    /// The messages did not reach UE or gNB, the gNB refused, or it did not answer in time: the session ends.
+    /// The gNB has no resources for the session. It delivers the accept with these (TS 38.413 8.2.1.3): the UE gets the reject (TS 23.502 4.3.2.2.1;
+    /// TS 24.501 6.4.1.4).
+    pub(in crate::smf) fn on_refusal(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        match self.accept {
+            Some(Accept { request, .. }) => {
+                fail(session, env, request, self.user_plane.into(), &EstablishmentError::Radio)
+            }
+            None => self.on_silence(session, env),
+        }
+    }
+
+    /// The gNB has not answered in time, or not properly: the UE may have got the accept, and the gNB has nothing of which AMF and SMF know.
+    pub(in crate::smf) fn on_silence(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        session.log(env, Level::Warn, || "the gNB does not answer the setup, the session ends".to_owned());
+        release::end_at_ue(self.user_plane.into(), session, env)
+    }
+
+    /// The messages reached neither UE nor gNB, and no other would: the session ends.
     pub(in crate::smf) fn on_failure(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         release::end_and_notify_amf(self.user_plane.into(), session, env)
     }
