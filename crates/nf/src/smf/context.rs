@@ -134,9 +134,22 @@ pub(super) struct GnbRequests {
     pub refused_setups: u8,
     /// A UPF has reported downlink data that it buffers: the UE is paged for a setup.
     pub has_downlink_data: bool,
+    /// Flows that the UE has confirmed, and the gNB has not: a bit for each QFI.
+    pub unanswered_flows: u64,
 }
 
 impl GnbRequests {
+    /// Whether the UE has confirmed flows of which the gNB has not answered the request.
+    pub(super) const fn has_unanswered_flows(&self) -> bool {
+        self.unanswered_flows != 0
+    }
+
+    /// The gNB has answered a modification, and named these flows. If it was the last one, nothing is open.
+    pub(super) fn note_flows_answered(&mut self, is_named: impl Fn(u8) -> bool) {
+        let named = (0..64_u8).filter(|qfi| is_named(*qfi)).fold(0, |bits, qfi| bits | 1 << qfi);
+        self.unanswered_flows &= if self.modifications == 0 { 0 } else { !named };
+    }
+
     /// A modification is requested.
     pub(super) const fn note_modification(&mut self) {
         self.modifications = self.modifications.saturating_add(1);
@@ -446,9 +459,10 @@ const DOWNLINK_DATA: u8 = 0x80;
 /// This one says that it has not. Earlier versions, which paged the UE in any case, wrote neither.
 const NO_DOWNLINK_DATA: u8 = 0x40;
 
+/// Without the unanswered flows, which are in a section of their own.
 impl Pack for GnbRequests {
     fn pack(&self, writer: &mut Writer<'_>) {
-        let Self { modifications, refused_setups, has_downlink_data } = self;
+        let Self { modifications, refused_setups, has_downlink_data, unanswered_flows: _ } = self;
         modifications.pack(writer);
         let data = match (refused_setups, has_downlink_data) {
             (_, true) => DOWNLINK_DATA,
@@ -463,7 +477,7 @@ impl Pack for GnbRequests {
         let has_downlink_data =
             refused & DOWNLINK_DATA != 0 || refused != 0 && refused & NO_DOWNLINK_DATA == 0;
         let refused_setups = refused & !(DOWNLINK_DATA | NO_DOWNLINK_DATA);
-        Ok(Self { modifications, refused_setups, has_downlink_data })
+        Ok(Self { modifications, refused_setups, has_downlink_data, unanswered_flows: 0 })
     }
 }
 

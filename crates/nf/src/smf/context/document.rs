@@ -20,6 +20,7 @@
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  gnb        what the accept for the UE answers until it is set up, whether it is an always-on session, requests that the gNB has not answered
 //!             or has refused, and whether the UPF has reported downlink data; absent if there is nothing of these
+//!  unanswered flows that the UE has confirmed, and the gNB has not; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -83,10 +84,13 @@ const ADDRESSING: Section = Section { id: 18, name: "addressing", version: 1 };
 /// Absent if the gNB has answered all requests, and the UE has got the accept.
 const GNB: Section = Section { id: 19, name: "gnb", version: 1 };
 
+/// Absent if the gNB has answered the request for each flow that the UE has confirmed.
+const UNANSWERED: Section = Section { id: 20, name: "unanswered flows", version: 1 };
+
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, GNB, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, GNB, UNANSWERED, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -116,6 +120,7 @@ pub(in crate::smf) fn pack(
             let has_accept = accept(session).is_some() || session.always_on.is_some();
             has_accept || session.gnb != GnbRequests::default()
         }
+        UNANSWERED => session.gnb.has_unanswered_flows(),
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -223,6 +228,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             always_on.pack(writer);
             gnb.pack(writer);
         }
+        UNANSWERED => gnb.unanswered_flows.pack(writer),
         ADDRESSING => {
             addressing.v4.pack(writer);
             addressing.v6.pack(writer);
@@ -270,6 +276,9 @@ pub(in crate::smf) fn unpack(
         let accept;
         (accept, always_on, gnb) = sections.unpack(&GNB)?;
         session.accept = state.set_accept(accept);
+    }
+    if sections.has(&UNANSWERED) {
+        gnb.unanswered_flows = sections.unpack(&UNANSWERED)?;
     }
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
@@ -628,6 +637,7 @@ mod tests {
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;
             session.answered_pti = release;
+            session.gnb.unanswered_flows = if has_v4 { rates.0 } else { 0 };
             session.reflective = ReflectiveQos {
                 is_supported: has_v4,
                 timer: tac,

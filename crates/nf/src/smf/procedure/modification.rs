@@ -347,6 +347,7 @@ pub(in crate::smf) fn on_gnb_modified(
         return;
     }
     session.flows.is_at_gnb = true;
+    session.gnb.note_flows_answered(|qfi| accepted.contains(&qfi) || has_refused(qfi));
     let is_missing = |qfi: u8| asked.contains(&qfi) && !accepted.contains(&qfi);
     let failed = session.flows.refuse(|qfi| has_refused(qfi) || is_missing(qfi));
     fail_rules(session, env, failed, "the gNB has no resources for their flows");
@@ -362,9 +363,16 @@ pub(in crate::smf) fn on_gnb_notification(session: &mut SmContext, env: &mut Env
     is_released(DEFAULT_QFI)
 }
 
-/// The gNB has not modified the session's resources, and the UE has not got the command: the rules that it creates are removed.
+/// The gNB has not modified the session's resources: the rules that the change creates are removed. If the UE has confirmed an earlier change, of
+/// which the gNB has not answered the request, it gets another command that removes its flows, as if the gNB had refused these.
 pub(in crate::smf) fn on_gnb_failure(session: &mut SmContext, env: &mut Env<'_>) {
-    if session.flows.is_at_gnb || session.flows.former.is_none() {
+    let is_changing = session.flows.former.is_some() && !session.flows.is_at_gnb;
+    if session.gnb.has_unanswered_flows() && (session.gnb.modifications > 0 || !is_changing) {
+        let unanswered = std::mem::take(&mut session.gnb.unanswered_flows);
+        let failed = session.flows.refuse(|qfi| unanswered & bit(qfi) != 0);
+        return fail_rules(session, env, failed, "the gNB does not modify the session's resources");
+    }
+    if !is_changing {
         return;
     }
     session.stop(env, SessionTimer::T3591);
@@ -373,6 +381,11 @@ pub(in crate::smf) fn on_gnb_failure(session: &mut SmContext, env: &mut Env<'_>)
     let failed = session.flows.revert();
     session.flows.refused |= added.into_iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
     fail_rules(session, env, failed, "the gNB does not modify the session's resources");
+}
+
+/// The bit of a flow.
+const fn bit(qfi: u8) -> u64 {
+    1 << (qfi & 63)
 }
 
 impl AwaitingRates {
@@ -543,6 +556,11 @@ pub(in crate::smf) fn on_modification_complete(session: &mut SmContext, env: &mu
     match session.modification.take() {
         Some(_) => {
             subscription_change::on_command_ended(session);
+            if !session.flows.is_at_gnb && session.gnb.modifications > 0 {
+                // The gNB may refuse yet.
+                let added = session.flows.added().into_iter();
+                session.gnb.unanswered_flows |= added.fold(0, |bits, qfi| bits | bit(qfi));
+            }
             session.flows.complete();
             session.log(env, Level::Info, || format!("modified: {}", describe(session)));
         }

@@ -96,14 +96,18 @@ pub(super) fn on_refusal(
     }
 }
 
-/// The gNB has not modified the session's resources. Returns whether that is because of a handover: it gets the command again, and so does the UE.
+/// The gNB has not modified the session's resources. Returns whether that is because of a handover: it gets the command again, and so does the UE,
+/// unless that has confirmed it.
 pub(in crate::smf) fn on_unmodified(
     state: &State,
     session: &mut SmContext,
     env: &mut Env<'_>,
     info: &Bytes,
 ) -> bool {
-    let Some(modification) = &session.modification else { return false };
+    let Some(modification) = &session.modification else {
+        // The UE has got it, and the target gNB gets it, or says which flows it does not take.
+        return is_handover(Some(&N2SmInfoType::PduResModFail), info);
+    };
     let retransmissions = modification.retransmissions();
     if !may_wait(state) || !is_handover(Some(&N2SmInfoType::PduResModFail), info) {
         return false;

@@ -541,6 +541,81 @@ fn a_change_that_the_gnb_refuses_ends_before_the_ue_gets_it() {
     assert!(is_settled(&world) && qfis(&world).is_empty());
 }
 
+fn gnb_modifies_nothing(world: &mut World, cause: CauseRadioNetwork) {
+    let cause = Cause::RadioNetwork(cause);
+    gnb_sends(world, N2SmInfoType::PduResModFail, ModifyUnsuccessfulTransfer { cause }.encode());
+}
+
+/// As if it had refused the flow (TS 23.502 4.3.3.2 step 8a).
+#[test]
+fn a_change_that_the_gnb_refuses_after_the_ue_has_confirmed_it_is_undone() {
+    for is_transfer in [true, false] {
+        let mut world = listening();
+        notify(&mut world, voice);
+        complete(&mut world);
+        world.take_ladder();
+        if is_transfer {
+            gnb_modifies_nothing(&mut world, CauseRadioNetwork::radio_resources_not_available);
+        } else {
+            gnb_sends(&mut world, N2SmInfoType::PduResModRsp, vec![0xff; 3]);
+        }
+        let ladder = world.take_ladder();
+        assert!(
+            ladder.ends_with("upf <- SessionModificationRequest\namf <- N1N2MessageTransfer"),
+            "{ladder}"
+        );
+        assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+        assert_eq!(n4(&world).remove_pdrs.len(), 2);
+        assert!(n2(&world).unwrap().to_release.is_empty(), "the gNB does not have it");
+        assert_eq!(command(&world).qos_rules.as_ref().unwrap().0[0].operation, RuleOperation::Delete);
+        complete(&mut world);
+        assert!(is_settled(&world) && qfis(&world).is_empty());
+        // The answer to the removal: nothing is left to undo.
+        gnb_modifies_nothing(&mut world, CauseRadioNetwork::radio_resources_not_available);
+        assert!(is_settled(&world) && qfis(&world).is_empty());
+    }
+}
+
+/// The gNB has the flow by then, and refuses another change.
+#[test]
+fn a_flow_that_the_gnb_has_stays_if_it_refuses_a_later_change() {
+    let mut world = with_voice();
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    notify(&mut world, |decision| pcc(decision, "video", 5006, 2, Some(640)));
+    complete(&mut world);
+    gnb_modifies_nothing(&mut world, CauseRadioNetwork::radio_resources_not_available);
+    complete(&mut world);
+    assert!(is_settled(&world));
+    assert_eq!(qfis(&world), [2]);
+}
+
+/// The first of two changes, which the UE has confirmed, is the one that the gNB refuses.
+#[test]
+fn a_refusal_concerns_the_change_that_the_gnb_got_first() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    complete(&mut world);
+    notify(&mut world, |decision| pcc(decision, "video", 5006, 2, Some(640)));
+    gnb_modifies_nothing(&mut world, CauseRadioNetwork::radio_resources_not_available);
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+    gnb_modifies(&mut world, &[3], &[]);
+    complete(&mut world);
+    complete(&mut world);
+    assert!(is_settled(&world));
+    assert_eq!(qfis(&world), [3]);
+}
+
+/// The target gNB of the handover gets all flows, or says which it does not take.
+#[test]
+fn a_confirmed_change_that_the_gnb_refuses_for_a_handover_stays() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    complete(&mut world);
+    gnb_modifies_nothing(&mut world, CauseRadioNetwork::xn_handover_triggered);
+    assert!(reported(&world).is_empty());
+    assert_eq!(qfis(&world), [2]);
+}
+
 #[test]
 fn rules_that_the_upf_refuses_are_reported_and_the_session_stays() {
     let mut world = listening();
