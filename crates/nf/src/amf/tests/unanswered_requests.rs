@@ -51,6 +51,18 @@ fn release_response_without_sessions(world: &mut World, phone: &Phone) {
     world.ngap(phone.gnb, "PduSessionResourceReleaseResponse", response.encode());
 }
 
+fn release_response_that_can_not_be_processed(world: &mut World, phone: &Phone) {
+    let response = pith_ngap::PduSessionResourceReleaseResponse {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        released: Some(transfers(&[5])),
+        location: None,
+        diagnostics: None,
+    };
+    let pdu = crate::testing::with_ie_to_reject(&response.encode().unwrap());
+    world.ngap(phone.gnb, "PduSessionResourceReleaseResponse", Ok(pdu));
+}
+
 fn setup_response_without_sessions(world: &mut World, phone: &Phone) {
     let response = pith_ngap::PduSessionResourceSetupResponse {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
@@ -91,8 +103,13 @@ fn is_set_up(world: &mut World, phone: &Phone) {
 
 #[test]
 fn a_session_is_set_up_after_a_release_that_the_gnb_does_not_answer_properly() {
-    let answers: [Answer; 4] =
-        [guard_expires, does_not_know_the_session, does_not_understand, release_response_without_sessions];
+    let answers: [Answer; 5] = [
+        guard_expires,
+        does_not_know_the_session,
+        does_not_understand,
+        release_response_without_sessions,
+        release_response_that_can_not_be_processed,
+    ];
     for answer in answers {
         let (mut world, mut phone) = connected(&[5, 6]);
         world.request(transfer(5, Some(b"command"), Some((NgapIe::PduResRelCmd, b"release")))).unwrap();
