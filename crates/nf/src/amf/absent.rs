@@ -209,5 +209,5 @@ impl Amf {
 
 /// Whether a reply is due that no procedure waits for.
 const fn awaits_reply(ue: &UeContext) -> bool {
-    ue.sdm_call.is_some() || ue.refresh_call.is_some() || ue.arrival_call.is_some()
+    ue.sdm_call.is_some() || ue.refresh_call.is_some()
 }

@@ -130,13 +130,10 @@ pub(crate) struct UeContext {
     pub discards_security: bool,
     /// Its entry in the list of unauthenticated UEs.
     pub half_open: Option<EntryId>,
-    /// The pending Nudm_SDM_Subscribe; no procedure waits for its reply.
+    /// The pending Nudm_SDM_Subscribe, or the Nudm_UECM_Registration of a UE that another AMF has handed over; no procedure waits for its reply.
     pub sdm_call: Option<CallId>,
     /// The pending Nudm_SDM_Get for changed subscription data.
     pub refresh_call: Option<CallId>,
-    /// The pending Nudm_UECM_Registration of a UE that another AMF has handed over. The AMF counts as registered meanwhile. In no document: if
-    /// the process ends, the UE's registration repeats it.
-    pub arrival_call: Option<CallId>,
     /// Its running timers, with their deadlines.
     pub(super) timers: Vec<(Timer, DateTime)>,
     /// Number of the last call.
@@ -361,7 +358,6 @@ impl UeContext {
             half_open: None,
             sdm_call: None,
             refresh_call: None,
-            arrival_call: None,
             timers: Vec::new(),
             calls: 0,
             released: None,

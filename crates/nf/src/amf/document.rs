@@ -160,7 +160,6 @@ impl Context for UeContext {
         matches!(self.procedure, super::procedure::Procedure::Idle)
             && self.mobility.is_idle()
             && !self.is_in_transaction()
-            && self.arrival_call.is_none()
             && self.undelivered.is_empty()
     }
 
@@ -397,7 +396,6 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         half_open: _,
         sdm_call,
         refresh_call,
-        arrival_call: _,
         timers,
         calls,
         released: _,

@@ -124,8 +124,7 @@ impl Amf {
         let is_in_work = !ue.mobility.is_idle()
             || ue.is_in_transaction()
             || ue.sdm_call.is_some()
-            || ue.refresh_call.is_some()
-            || ue.arrival_call.is_some();
+            || ue.refresh_call.is_some();
         let is_lost = || ue.connection.is_some_and(|connection| self.is_lost(connection));
         is_in_work
             || self.is_to_be_resumed(key)

@@ -141,8 +141,10 @@ pub(crate) fn register_in_udm(
     kind: RegistrationKind,
 ) -> Option<CallId> {
     let supi = ue.supi.clone()?;
-    // What the UDM answers to an earlier request does not count.
-    ue.arrival_call = None;
+    if ue.lacks_registration() {
+        // What the UDM answers to the request at its arrival does not count any longer.
+        ue.sdm_call = None;
+    }
     let root = &env.config.identity.api_root;
     let callback =
         uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
@@ -163,9 +165,9 @@ pub(crate) fn register_in_udm(
 /// former AMF, and this one if the UE registers elsewhere from now on; TS 23.502 4.9.1.3.3 step 12 has it with the UE's registration, which need
 /// not follow.
 pub(crate) fn register_arrival(ue: &mut UeContext, env: &mut Env<'_>) {
-    ue.arrival_call = register_in_udm(ue, env, RegistrationKind::MobilityUpdating);
+    ue.sdm_call = register_in_udm(ue, env, RegistrationKind::MobilityUpdating);
     // The UDM may have processed a request whose reply is lost.
-    ue.registered_in_udm = ue.arrival_call.is_some();
+    ue.registered_in_udm = ue.sdm_call.is_some();
 }
 
 /// The network of the UE, if it is not the usual one.
@@ -360,7 +362,7 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     delete_policy(ue, env);
     (ue.subscription, ue.restrictions, ue.slices) = (None, None, Slices::default());
     ue.subscribe_trace(None, env.out);
-    (ue.sdm_call, ue.refresh_call, ue.arrival_call) = (None, None, None);
+    (ue.sdm_call, ue.refresh_call) = (None, None);
     unsubscribe(ue, env);
     let Some(ue_id) = ue.supi.clone() else { return };
     // If another context of this AMF serves the subscriber, the registration is that one's.

@@ -20,15 +20,18 @@ use pith_sbi::{Cause, Operation, Problem, ProblemMore, Reply, Response, Uri};
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
     if ue.sdm_call == Some(call) {
         ue.sdm_call = None;
-        return subscribed(ue, env, reply);
+        // Before its registration the AMF subscribes to nothing for a UE that came by a handover, nor for an emergency registered one.
+        let is_subscription = matches!(reply, Ok(Response::SdmSubscriptionCreated(_)));
+        let is_of_arrival = ue.lacks_registration() || ue.is_emergency_registered();
+        return if is_of_arrival && !is_subscription {
+            arrival::on_registered_in_udm(ue, env, reply)
+        } else {
+            subscribed(ue, env, reply)
+        };
     }
     if ue.refresh_call == Some(call) {
         ue.refresh_call = None;
         return subscription_change::on_refreshed(ue, env, reply);
-    }
-    if ue.arrival_call == Some(call) {
-        ue.arrival_call = None;
-        return arrival::on_registered_in_udm(ue, env, reply);
     }
     let mut sessions = ue.sessions.iter_mut();
     let found = sessions.find_map(|session| Some((session.id, session.take_call(call)?)));

@@ -168,7 +168,9 @@ fn a_ue_is_deregistered_while_it_moves_to_another_amf() {
             amfs.phone.send(&mut amfs.source, DeregistrationAcceptUeTerminated::new());
         } else {
             (0..5).for_each(|_| amfs.source.expire(Timer::T3522));
-            amfs.source.downlinks.retain(|(_, it)| matches!(it, pith_ngap::Message::UeContextReleaseCommand(_)));
+            amfs.source
+                .downlinks
+                .retain(|(_, it)| matches!(it, pith_ngap::Message::UeContextReleaseCommand(_)));
         }
         amfs.phone.released(&mut amfs.source);
         amfs.source.assert_empty();
