@@ -192,7 +192,7 @@ impl AwaitingUeContextCreation {
 
 /// The network deregisters the UE: the handover does not take place. Before HANDOVER COMMAND the source gNB gets HANDOVER PREPARATION FAILURE (TS
 /// 38.413 8.4.1.3), and the target AMF's answer is undone when it arrives. Later the target AMF releases the context (TS 29.518 5.2.2.2.4): if the
-/// UE moves nevertheless, its gNB is refused, and it begins anew.
+/// UE moves nevertheless, its gNB is refused, and it registers again.
 pub(crate) fn cancel(ue: &mut UeContext, env: &mut Env<'_>) {
     let state = std::mem::take(&mut ue.mobility);
     n2_handover::withdraw(ue, env, &state);

@@ -315,8 +315,8 @@ fn is_registration_due(ue: &UeContext) -> bool {
     ue.guti.is_none() || ue.lacks_registration()
 }
 
-/// The UE has not registered within the time. It gets a 5G-GUTI, and is requested to; if that was in vain, it is to begin anew, so that this AMF
-/// does not keep the context of a UE that another one may serve (TS 24.501 5.5.2.3.1).
+/// The UE has not registered within the time. It gets a 5G-GUTI, and is requested to. The second time it is deregistered with 're-registration
+/// required': this AMF keeps no context of a UE that another one may serve (TS 24.501 5.5.2.3.1).
 fn on_registration_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
     if ue.guti.is_none() {
         return configuration_update::request_registration(ue, env);
