@@ -360,17 +360,31 @@ pub(crate) fn end_guard(ue: &UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// The gNB does not answer setups and releases in time, or its answers say nothing of some sessions: the procedures have failed. The AMF counts the
-/// resources as released, and the setups that waited follow. Late answers change nothing, but resources that no session is to have are released.
+/// The gNB does not answer setups and releases in time, or its answers say nothing of some sessions: the procedures have failed. An answer may be
+/// lost, and the gNB have resources of which the SMF does not know: it releases them. Those of releases count as released, and the setups that
+/// waited follow. Late answers change nothing, but resources that no session is to have are released.
 pub(crate) fn fail_requests_of_gnb(ue: &mut UeContext, env: &mut Env<'_>) {
     let (setups, releases) = (open_setups(ue, env), open_releases(ue, env));
-    setups.into_iter().for_each(|id| fail_open_setup(ue, env, id));
+    for id in setups {
+        log_unanswered(ue, env, id);
+        if takes_setup_answer(ue, env, id, true) {
+            fail_setup(ue, env, id, CauseRadioNetwork::release_due_to_5gc_generated_reason);
+            release_former(ue, env, id);
+            if let Some(session) = ue.session_mut(id) {
+                session.user_plane = UserPlane::Replacing;
+            }
+        }
+    }
     releases.into_iter().for_each(|id| pdu_session_resources::fail_release(ue, env, id));
+}
+
+fn log_unanswered(ue: &UeContext, env: &mut Env<'_>, id: u8) {
+    env.out.log(Level::Warn, || format!("{}: the gNB does not answer the setup of session {id}", ue.name()));
 }
 
 /// The gNB has not answered a setup properly. Whether the UE has got the NAS message in it is unknown: the cause is one that gNBs do not send.
 pub(crate) fn fail_open_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
-    env.out.log(Level::Warn, || format!("{}: the gNB does not answer the setup of session {id}", ue.name()));
+    log_unanswered(ue, env, id);
     if takes_setup_answer(ue, env, id, false) {
         fail_setup(ue, env, id, CauseRadioNetwork::release_due_to_5gc_generated_reason);
     }

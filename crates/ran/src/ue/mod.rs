@@ -305,6 +305,10 @@ impl Ue {
         let left_area = self.registration.tai_list.as_ref().is_some_and(|area| !area.contains(&tai));
         match self.state {
             State::Registered if left_area => self.begin_registration(RegistrationKind::MobilityUpdating),
+            // An interrupted update begins again in another tracking area, also in one of the former list (TS 24.501 5.2.3.2.3, U2 NOT UPDATED).
+            State::Registered if has_changed && self.timers.is_running(Timer::T3511) => {
+                self.begin_registration(RegistrationKind::MobilityUpdating);
+            }
             // A registration that a change of the tracking area interrupts is aborted and begins again (TS 24.501 5.5.1.2.7, 5.5.1.3.7 e).
             State::AwaitingRegistrationAccept(kind) if has_changed => self.begin_registration(match kind {
                 RegistrationKind::PeriodicUpdating => RegistrationKind::MobilityUpdating,

@@ -56,7 +56,7 @@ impl Counts {
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
         let is_new = starts && self.new < keys.new;
         // An AMF that prepares the next handover, in vain, uses COUNTs up: COUNT 0 may not be sent (TS 33.501 A.13).
-        let is_derived = self.derived.get(&process).copied().unwrap_or(0) < keys.derived;
+        let is_derived = self.lacks_derived(process, keys) && connection >= self.first;
         if self.latest.is_empty() || is_new || is_derived {
             let former = Self { former: None, ..std::mem::take(self) };
             let mut derived = former.derived.clone();
@@ -66,9 +66,20 @@ impl Counts {
         }
         let sent = Sent { connection, sequence, is_late };
         if connection < self.first {
-            return self.former.as_mut().map_or(Ok(()), |former| former.take(sent));
+            let Some(former) = &mut self.former else { return Ok(()) };
+            if former.lacks_derived(process, keys) {
+                // An AMF sends the first message with the keys of a handover when the UE has registered anew elsewhere.
+                former.derived.insert(process, keys.derived);
+                (former.first, former.latest) = (connection, VecDeque::new());
+            }
+            return former.take(sent);
         }
         self.take(sent)
+    }
+
+    /// Whether no message has had these keys, which the process has derived for a handover.
+    fn lacks_derived(&self, process: usize, keys: Keys) -> bool {
+        self.derived.get(&process).copied().unwrap_or(0) < keys.derived
     }
 
     fn take(&mut self, sent: Sent) -> Result<(), String> {

@@ -17,6 +17,25 @@ fn guard_expires(world: &mut World, _: &Phone) {
     world.expire(Timer::NgapGuard);
 }
 
+/// An answer to the setup may be lost: the gNB is to release what it may have.
+fn does_not_answer_the_setup(world: &mut World, phone: &Phone) {
+    guard_expires(world, phone);
+    let release = take_message!(world, GNB, PduSessionResourceReleaseCommand);
+    assert_eq!(release.sessions.iter().map(|it| it.pdu_session_id).collect::<Vec<_>>(), [5]);
+    assert!(world.downlinks.is_empty(), "the setup waits: {:?}", world.downlinks);
+    assert!(world.running().contains(&Timer::NgapGuard));
+}
+
+fn releases_instead(world: &mut World, phone: &Phone) {
+    does_not_answer_the_setup(world, phone);
+    release_response(world, phone);
+}
+
+fn answers_nothing(world: &mut World, phone: &Phone) {
+    does_not_answer_the_setup(world, phone);
+    guard_expires(world, phone);
+}
+
 fn error(world: &mut World, phone: &Phone, cause: Cause) {
     let indication = ErrorIndication {
         amf_ue_ngap_id: phone.amf_id,
@@ -126,8 +145,13 @@ fn a_session_is_set_up_after_a_release_that_the_gnb_does_not_answer_properly() {
 /// It is not known whether the gNB has the former resources, nor whether the UE has got the accept.
 #[test]
 fn a_session_is_set_up_after_a_setup_that_the_gnb_does_not_answer_properly() {
-    let answers: [Answer; 4] =
-        [guard_expires, has_the_session_already, does_not_understand, setup_response_without_sessions];
+    let answers: [Answer; 5] = [
+        releases_instead,
+        answers_nothing,
+        has_the_session_already,
+        does_not_understand,
+        setup_response_without_sessions,
+    ];
     for answer in answers {
         let (mut world, mut phone) = connected(&[6]);
         phone.send(&mut world, establishment(5));
