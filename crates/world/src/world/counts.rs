@@ -68,7 +68,7 @@ impl Counts {
         if connection < self.first {
             let Some(former) = &mut self.former else { return Ok(()) };
             if former.lacks_derived(process, keys) {
-                // An AMF sends the first message with the keys of a handover when the UE has registered anew elsewhere.
+                // An AMF sends the first message with the keys of a handover when the UE has registered elsewhere meanwhile.
                 former.derived.insert(process, keys.derived);
                 (former.first, former.latest) = (connection, VecDeque::new());
             }

@@ -46,11 +46,13 @@ fn a_setup_that_the_gnb_does_not_answer_has_failed() {
     world.calls.clear();
     world.expire(Timer::NgapGuard);
     assert_eq!(super::n2_handover::updates(&world)[0].n2_sm_info_type, Some(N2SmInfoType::PduResSetupFail));
-    assert!(world.downlinks.is_empty() && !world.running().contains(&Timer::NgapGuard));
-    // A late answer: the gNB releases the resources.
-    set_up_response(&mut world, &phone, 6);
+    // The answer may be lost: the gNB releases the resources. A late answer changes nothing.
     let release = take_message!(world, GNB, PduSessionResourceReleaseCommand);
     assert_eq!(release.sessions[0].pdu_session_id, 6);
+    set_up_response(&mut world, &phone, 6);
+    assert!(world.downlinks.is_empty() && world.running().contains(&Timer::NgapGuard));
+    world.expire(Timer::NgapGuard);
+    assert!(world.downlinks.is_empty() && !world.running().contains(&Timer::NgapGuard));
     assert_eq!(world.amf.audit().connected, 1);
 }
 
