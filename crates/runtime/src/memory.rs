@@ -12,7 +12,7 @@ use libmimalloc_sys::{
 };
 use std::alloc::{GlobalAlloc, Layout};
 
-/// Alignment of all blocks of that many octets or more, as for C's `malloc`.
+/// mimalloc aligns each block of 16 octets or more to 16 octets, as C's `malloc` does.
 const NATURAL: usize = 16;
 
 /// mimalloc, by the functions without an alignment where they give it anyway. Those with one take three times as many instructions.

@@ -77,14 +77,7 @@ fn an_answer_without_sessions_does_not_end_the_wait_for_a_context() {
     phone.connect(&mut world, request);
     let _ = phone.receive(&mut world);
     assert!(world.running().contains(&Timer::NgapGuard), "INITIAL CONTEXT SETUP REQUEST");
-    let response = pith_ngap::PduSessionResourceSetupResponse {
-        amf_ue_ngap_id: phone.amf_id.unwrap(),
-        ran_ue_ngap_id: phone.ran_id,
-        setup: None,
-        failed: None,
-        diagnostics: None,
-    };
-    world.ngap(GNB, "PduSessionResourceSetupResponse", response.encode());
+    super::unanswered_requests::setup_response_without_sessions(&mut world, &phone);
     assert!(world.running().contains(&Timer::NgapGuard));
 }
 

@@ -82,7 +82,7 @@ fn release_response_that_can_not_be_processed(world: &mut World, phone: &Phone) 
     world.ngap(phone.gnb, "PduSessionResourceReleaseResponse", Ok(pdu));
 }
 
-fn setup_response_without_sessions(world: &mut World, phone: &Phone) {
+pub(super) fn setup_response_without_sessions(world: &mut World, phone: &Phone) {
     let response = pith_ngap::PduSessionResourceSetupResponse {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
         ran_ue_ngap_id: phone.ran_id,
