@@ -8,6 +8,7 @@ use super::context::{DeferredAction, UeContext};
 use super::document::{self, Unpacked};
 use super::n2::release_connection;
 use super::procedure::deregistration::{self, Reason};
+use super::procedure::subscription_change;
 use super::residency::is_stored;
 use super::{Amf, consumer};
 use crate::kit::document::UnpackError;
@@ -208,6 +209,6 @@ impl Amf {
 }
 
 /// Whether a reply is due that no procedure waits for.
-const fn awaits_reply(ue: &UeContext) -> bool {
-    ue.sdm_call.is_some() || ue.refresh_call.is_some()
+fn awaits_reply(ue: &UeContext) -> bool {
+    ue.sdm_call.is_some() || subscription_change::awaits_data(ue)
 }

@@ -510,6 +510,11 @@ impl UeContext {
         self.timers.len() < running
     }
 
+    /// Whether a timer runs.
+    pub fn runs(&self, timer: Timer) -> bool {
+        self.timers.iter().any(|(running, _)| *running == timer)
+    }
+
     /// The running timers, with their deadlines.
     pub fn timers(&self) -> &[(Timer, DateTime)] {
         &self.timers

@@ -16,7 +16,7 @@ use super::context::{DeferredAction, UeContext, host_of};
 use super::delivery;
 use super::document::{pack_local, unpack_local};
 use super::n2::release_connection;
-use super::procedure::Procedure;
+use super::procedure::{Procedure, subscription_change};
 use super::retained::PassedUe;
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_struct};
 use crate::kit::{
@@ -124,7 +124,7 @@ impl Amf {
         let is_in_work = !ue.mobility.is_idle()
             || ue.is_in_transaction()
             || ue.sdm_call.is_some()
-            || ue.refresh_call.is_some();
+            || subscription_change::awaits_data(&ue);
         let is_lost = || ue.connection.is_some_and(|connection| self.is_lost(connection));
         is_in_work
             || self.is_to_be_resumed(key)

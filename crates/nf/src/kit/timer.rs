@@ -61,6 +61,8 @@ pub enum Timer {
     PathGrace,
     /// The SMF is to register a session again with a UDM that has not answered.
     Reregistration,
+    /// The AMF is to request changed subscription data again, which the UDM has not given.
+    SubscriptionData,
     /// PFCP request sent, no response yet (TS 29.244 6.4).
     PfcpT1,
     /// Next PFCP Heartbeat Request (TS 29.244 6.2.2).

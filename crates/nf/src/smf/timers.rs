@@ -15,7 +15,7 @@ pub(super) enum SessionTimer {
     T3592,
     /// How long a UPF that left the path keeps the session, for packets in transit.
     PathGrace,
-    /// How long the session waits until it registers again with a UDM that has not answered.
+    /// How long the session waits until it registers again with a UDM, or requests changed data again from a UDM or PCF, that has not answered.
     Reregistration,
 }
 

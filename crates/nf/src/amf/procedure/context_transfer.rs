@@ -327,7 +327,7 @@ pub(crate) fn await_status(ue: &mut UeContext, env: &mut Env<'_>) {
 /// UE nevertheless, the sessions end.
 pub(crate) fn on_not_transferred(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.transferred_to = None;
-    if ue.timers.iter().any(|(timer, _)| *timer == Timer::TransferredContext) {
+    if ue.runs(Timer::TransferredContext) {
         deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
     }
 }

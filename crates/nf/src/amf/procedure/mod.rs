@@ -411,6 +411,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         Timer::Handover => return mobility::on_timer(ue, env),
         Timer::TransferredContext => return context_transfer::on_status_overdue(ue, env),
         Timer::ReroutedMessage => return reallocation::on_rerouted_overdue(ue),
+        Timer::SubscriptionData => return,
         // From now on a report of the withdrawn handover is refused.
         Timer::WithdrawnHandover => {
             ue.withdrawn = None;

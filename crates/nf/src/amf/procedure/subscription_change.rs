@@ -19,17 +19,21 @@ use crate::amf::error::RegistrationAnswer;
 use crate::amf::slices::{self, Slices};
 use crate::amf::subscription::Subscription;
 use crate::amf::{consumer, n2};
-use crate::kit::Level;
+use crate::kit::{Duration, Level, Timer};
 use pith_nas::ie::{Nssai, SnssaiRejection};
-use pith_sbi::{Reply, Response};
+use pith_sbi::{Cause, Problem, Reply, Response};
 use pith_types::{Snssai, Tai};
 
 /// In place of a pending call: the data are to be requested as soon as no registration is in progress. No call has this number.
 const DUE: CallId = CallId(0);
 
+/// Time until data that the UDM has not given are requested again. The notification was answered, and is not repeated.
+const NEW_ATTEMPT: Duration = Duration::from_secs(10);
+
 /// The subscription has changed. A pending request may have been answered before: it does not count. To a UE that is registered for emergency
 /// services only no subscription applies (TS 23.501 5.16.4.1): the notification is late.
-pub(crate) fn begin(ue: &mut UeContext, _env: &mut Env<'_>) {
+pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.stop(env, Timer::SubscriptionData);
     ue.refresh_call = (!ue.is_emergency_registered()).then_some(DUE);
 }
 
@@ -38,11 +42,30 @@ pub(crate) fn repeat(ue: &mut UeContext) {
     ue.refresh_call = ue.refresh_call.map(|_| DUE);
 }
 
+/// Whether changed data are requested, or are to be requested at once.
+pub(crate) fn awaits_data(ue: &UeContext) -> bool {
+    ue.refresh_call.is_some() && !ue.runs(Timer::SubscriptionData)
+}
+
 /// Requests the changed data, if that is due, unless a registration in progress requests them anyway.
 pub(crate) fn resume(ue: &mut UeContext, env: &mut Env<'_>) {
-    if ue.refresh_call == Some(DUE) && ue.is_registered() && !ue.procedure.is_registering() {
+    let is_due = ue.refresh_call == Some(DUE) && !ue.runs(Timer::SubscriptionData);
+    if is_due && ue.is_registered() && !ue.procedure.is_registering() {
         ue.refresh_call = consumer::subscription_data(ue, env);
     }
+}
+
+/// Whether a UDM has not processed a request, or has failed in it for some time: a later request may succeed.
+fn is_unanswered(problem: &Problem) -> bool {
+    problem.status >= 500 || problem.is(&Cause::NfDiscoveryFailure)
+}
+
+/// The UDM has not given the data: [`resume`] requests them after some time.
+fn defer(ue: &mut UeContext, env: &mut Env<'_>, problem: &Problem) {
+    let name = ue.name();
+    env.out.log(Level::Warn, || format!("{name}: the changed subscription can't be read yet: {problem}"));
+    ue.refresh_call = Some(DUE);
+    ue.start(env, Timer::SubscriptionData, NEW_ATTEMPT);
 }
 
 /// The current subscription data.
@@ -52,6 +75,7 @@ pub(crate) fn on_refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) 
     }
     let data = match reply {
         Ok(Response::SubscriptionDataSets(data)) if data.am_data.is_some() => Some(*data),
+        Err(problem) if is_unanswered(&problem) => return defer(ue, env, &problem),
         _ => None,
     };
     let changed = data.and_then(|data| Some((data.am_data.clone(), Subscription::of(data)?)));

@@ -11,7 +11,7 @@ use pith_ngap::Message;
 use pith_sbi::common::SupportedFeatures;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociation;
 use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
-use pith_sbi::{Created, NfType, Operation, Response, Uri};
+use pith_sbi::{Cause, Created, NfType, Operation, Problem, Response, Uri};
 use pith_types::{Ambr, BitRate, Snssai, Tac, Tai};
 
 /// An AMF with the slices 1 and 2, and a subscription to these SSTs.
@@ -132,6 +132,25 @@ fn an_idle_ue_gets_its_slices_when_it_connects() {
     assert_eq!(world.take_ladder(), "nf   -> SdmChangeNotification\nnf   <- 204\nudm  <- GetDataSets");
     serve(&mut world, &mut phone);
     assert_eq!(sst_of(commanded(&mut world, &mut phone).0.allowed_nssai.as_ref()), [1]);
+}
+
+/// The notification has been answered, and comes once: for example the NRF is not reachable when the data are to be requested.
+#[test]
+fn data_that_the_udm_does_not_give_are_requested_again_after_some_time() {
+    for cause in [Cause::NfDiscoveryFailure, Cause::TimedOutRequest, Cause::SystemFailure] {
+        let (mut world, mut phone) = (served(&[1, 2], &[1, 2]), Phone::default());
+        register(&mut world, &mut phone, &[1, 2]);
+        world.script.insert(Operation::GetDataSets, Some(Err(Problem::new(cause).into())));
+        notified(&mut world);
+        subscribe(&mut world, &[1], 100);
+        world.take_ladder();
+        phone.release(&mut world);
+        serve(&mut world, &mut phone);
+        assert!(!world.take_ladder().contains("GetDataSets"), "not before its time");
+        world.expire(Timer::SubscriptionData);
+        assert!(world.take_ladder().contains("udm  <- GetDataSets"));
+        assert_eq!(sst_of(commanded(&mut world, &mut phone).0.allowed_nssai.as_ref()), [1]);
+    }
 }
 
 /// Two areas: one with slice 1, one with the slices 1 and 2.

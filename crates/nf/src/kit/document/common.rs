@@ -225,4 +225,5 @@ pack_enum!(Timer {
     35 => TransferredContext,
     36 => ReroutedMessage,
     37 => Reregistration,
+    38 => SubscriptionData,
 });

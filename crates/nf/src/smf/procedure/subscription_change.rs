@@ -8,6 +8,7 @@
 //!         AwaitingUserPlane                     an idle UE is not paged: it gets the QoS when its user plane is activated
 //!         Applying                    3 to 10   as a decision of the PCF (modification.rs), until the UE has answered
 //!  other static addresses or framed routes      a connected UE gets PDU SESSION RELEASE COMMAND with #39, and establishes the session again
+//!         Deferred                              UDM or PCF do not answer: the data are requested again after 10 s
 //!  not subscribed any longer                    a connected UE gets PDU SESSION RELEASE COMMAND with #36; another one learns it from the PDU
 //!                                               session status of its next request (TS 24.501 6.3.3.2, 5.6.1.4.1)
 //! ```
@@ -45,6 +46,9 @@ use pith_types::Supi;
 
 /// Time until a session registers again with a UDM that has not answered: its user plane may stay active for days.
 const REREGISTRATION: Duration = Duration::from_secs(300);
+
+/// Time until a change whose data UDM or PCF have not given begins again. The notification was answered, and is not repeated.
+const NEW_ATTEMPT: Duration = Duration::from_secs(10);
 
 /// A change of the subscription that is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +92,8 @@ enum Stage {
     Unanswered,
     /// The same, and the user plane is deactivated.
     AwaitingActivation,
+    /// UDM or PCF have not answered: the data are requested after some time.
+    Deferred,
 }
 
 pack_struct!(SubscriptionChange { stage, repeats_command, deferred, registered_at });
@@ -106,6 +112,7 @@ pack_enum!(Stage {
     11 => Retrieving(call),
     12 => Unanswered,
     13 => AwaitingActivation,
+    14 => Deferred,
 });
 
 impl SubscriptionChange {
@@ -143,7 +150,8 @@ impl SubscriptionChange {
             | Stage::Unsubscribed
             | Stage::Registered
             | Stage::Unanswered
-            | Stage::AwaitingActivation => None,
+            | Stage::AwaitingActivation
+            | Stage::Deferred => None,
         }
     }
 
@@ -154,7 +162,8 @@ impl SubscriptionChange {
             | Stage::AwaitingData(_)
             | Stage::AwaitingDecision(..)
             | Stage::AwaitingUserPlane
-            | Stage::Applying => true,
+            | Stage::Applying
+            | Stage::Deferred => true,
             Stage::Subscribing(_)
             | Stage::Unsubscribed
             | Stage::Resubscribing(_)
@@ -248,7 +257,7 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
             retrieve_registration(session, env);
         }
         Some(Stage::Unanswered) if !is_active => set(session, Stage::AwaitingActivation),
-        Some(Stage::AwaitingUserPlane) if is_active => apply_deferred(session),
+        Some(Stage::AwaitingUserPlane | Stage::Deferred) if is_active => apply_deferred(session),
         _ => {}
     }
     established.into()
@@ -310,7 +319,8 @@ pub(in crate::smf) fn on_reply(
         | Stage::Unsubscribed
         | Stage::Registered
         | Stage::Unanswered
-        | Stage::AwaitingActivation => state,
+        | Stage::AwaitingActivation
+        | Stage::Deferred => state,
     }
 }
 
@@ -383,11 +393,12 @@ fn await_activation(state: &State, session: &mut SmContext, env: &mut Env<'_>, p
     session.start(env, SessionTimer::Reregistration, REREGISTRATION);
 }
 
-/// A UDM that has not answered may do so now: [`resume`] registers the session again.
+/// A UDM that has not answered may do so now: [`resume`] registers the session again, or requests changed data.
 pub(super) fn on_reregistration_due(session: &mut SmContext) {
-    let awaits = |it: &SubscriptionChange| matches!(it.stage, Stage::Unanswered | Stage::AwaitingActivation);
-    if session.subscription_change.as_ref().is_some_and(awaits) {
-        set(session, Stage::Unsubscribed);
+    match session.subscription_change.as_ref().map(|it| &it.stage) {
+        Some(Stage::Unanswered | Stage::AwaitingActivation) => set(session, Stage::Unsubscribed),
+        Some(Stage::Deferred) => set(session, Stage::Due),
+        _ => {}
     }
 }
 
@@ -471,7 +482,7 @@ fn decide(state: &State, session: &mut SmContext, qos: Qos) {
     }
 }
 
-/// UDM or PCF do not answer, or refuse. The UDM repeats its notification.
+/// UDM or PCF refuse, or do not answer: then the change begins again later.
 fn give_up(
     state: State,
     session: &mut SmContext,
@@ -479,10 +490,17 @@ fn give_up(
     operation: Operation,
     problem: Option<Box<Problem>>,
 ) -> State {
+    let is_deferred = problem.as_ref().is_some_and(|problem| is_unanswered(problem));
     let why = problem.map_or_else(|| "unexpected reply".to_owned(), |problem| problem.to_string());
     session.log(env, Level::Warn, || {
-        format!("a changed subscription is not applied: {}: {why}", operation.name())
+        let until = if is_deferred { " yet" } else { "" };
+        format!("a changed subscription is not applied{until}: {}: {why}", operation.name())
     });
+    if is_deferred {
+        set(session, Stage::Deferred);
+        session.start(env, SessionTimer::Reregistration, NEW_ATTEMPT);
+        return state;
+    }
     let qos = latest(session);
     decide(&state, session, qos);
     state

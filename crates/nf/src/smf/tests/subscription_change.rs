@@ -155,14 +155,39 @@ fn what_the_pcf_does_not_answer_is_asked_with_the_next_notification() {
     subscribe(&mut world, 80);
     world.script.insert(Operation::UpdateSmPolicy, problem(Cause::TimedOutRequest));
     notified(&mut world);
-    assert_eq!(known(&world), (200, 200, false));
+    assert_eq!(known(&world), (200, 200, true));
     world.script.insert(Operation::GetSmData, problem(Cause::TimedOutRequest));
     notified(&mut world);
-    assert_eq!(known(&world), (200, 200, false));
+    assert_eq!(known(&world), (200, 200, true));
     subscribe(&mut world, 80);
     world.take_ladder();
     notified(&mut world);
     assert_eq!(world.take_ladder(), format!("{QUESTIONS}\n{CHANGE}\namf <- 204"));
+    world.uplink(PduSessionModificationComplete::new());
+    world.take_ladder();
+    world.expire(Timer::Reregistration);
+    assert_eq!((world.take_ladder().as_str(), known(&world)), ("", (80, 80, false)));
+}
+
+/// The notification has been answered, and comes once: for example the NRF is not reachable when the data are to be requested.
+#[test]
+fn data_that_are_not_given_are_requested_again_after_some_time() {
+    for failing in [Operation::GetSmData, Operation::UpdateSmPolicy] {
+        for cause in [Cause::NfDiscoveryFailure, Cause::TimedOutRequest, Cause::SystemFailure] {
+            let mut world = World::established();
+            subscribe(&mut world, 80);
+            let answer = world.script.insert(failing, problem(cause)).unwrap();
+            notified(&mut world);
+            world.take_ladder();
+            world.expire(Timer::Reregistration);
+            assert_eq!((known(&world), enforced(&world)), ((200, 200, true), 200_000), "not yet");
+            world.script.insert(failing, answer);
+            world.take_ladder();
+            world.expire(Timer::Reregistration);
+            assert_eq!(world.take_ladder(), format!("{QUESTIONS}\n{CHANGE}"));
+            assert_eq!(enforced(&world), 80_000);
+        }
+    }
 }
 
 #[test]
