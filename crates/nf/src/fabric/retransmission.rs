@@ -7,7 +7,8 @@
 //! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first. The
 //! activation of a user plane, and the request of an AMF to go on with an association of another AMF, are repeated once, too, while the UE waits:
 //! their result is the same. An SMF's report of the subscribed QoS is repeated, as that of a state: the session would keep what was subscribed before.
-//! So is that a UE does not support reflective QoS any longer.
+//! So is that a UE does not support reflective QoS any longer. The UDM's notification that another AMF or SMF has registered is repeated, as a
+//! former one that restarts would keep the UE with its sessions.
 //!
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
@@ -135,7 +136,11 @@ impl Retransmissions {
         };
         let is_awaited = is_awaited(&kept.request) && kept.tag.owner != NOBODY;
         let tries = if is_awaited { TRIES_IN_PROCEDURE } else { TRIES };
-        let may_repeat = may_be_repeated(&kept.request) && kept.tries < tries && !kept.is_superseded;
+        // The UDR repeats a change of data, and with it the notification that the UDM's procedure waits for.
+        let is_of_change =
+            matches!(kept.request, Request::DeregistrationNotification(_)) && kept.tag.owner != NOBODY;
+        let may_repeat =
+            may_be_repeated(&kept.request) && kept.tries < tries && !kept.is_superseded && !is_of_change;
         let is_not_processed = |problem: &Problem| {
             has_no_answer(problem) || (problem.status >= 500 && is_repeated_after_errors(&kept.request))
         };
@@ -211,6 +216,7 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::ReleaseUeContext(_)
         | Request::N2InfoNotify(_)
         | Request::RegistrationStatusUpdate(_)
+        | Request::DeregistrationNotification(_)
         | Request::SmPolicyUpdateNotify(_) => true,
         Request::UpdateSmPolicy(request) => reported_state(request).is_some(),
         // The second one replaces the first.
@@ -290,6 +296,7 @@ fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
         }
         // Each notification has all rules of the session.
         Request::SmPolicyUpdateNotify(request) => Some(request.uri.to_string()),
+        Request::DeregistrationNotification(request) => Some(request.uri.to_string()),
         Request::RegisterSmf(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
         Request::SmfDeregistration(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
         Request::ThreeGppRegistration(request) => Some(request.ue_id.to_string()),
@@ -377,6 +384,22 @@ mod tests {
             assert!(
                 matches!(retransmissions.due_call(key), Some(DueCall::Superseded(Nf::Amf, of)) if of == tag)
             );
+        }
+    }
+
+    /// Without it an AMF that restarts keeps a UE that another one serves. That of a deleted subscriber comes again with the UDR's notification.
+    #[test]
+    fn the_notification_that_another_amf_serves_a_ue_is_repeated() {
+        use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
+        for (owner, is_repeated) in [(NOBODY, true), (GIVEN.owner, false)] {
+            let uri = pith_sbi::Uri::new(&root(), "/callbacks/1");
+            let body = DeregistrationData::new(DeregistrationReason::UeRegistrationAreaChange);
+            let request = DeregistrationNotification { uri, body }.into();
+            let call = Call { nf: Nf::Udm, tag: Tag::new(owner, 1), target: Target::Root(root()), request };
+            let mut retransmissions = Retransmissions::default();
+            let tag = retransmissions.note(&call, &root());
+            let action = retransmissions.reply(tag, lost());
+            assert_eq!(matches!(action, ReplyAction::RetryAfter(..)), is_repeated, "{action:?}");
         }
     }
 

@@ -15,7 +15,7 @@ use pith_ran::gnb::{Bearer, Gnb, Input, Output, Settings, UeKey};
 use pith_types::FiveGSTmsi;
 use pith_upf::contract::{Action, Destination, Far, Session, Tunnel as UpfTunnel};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub(super) struct SimGnb {
     /// The UEs of the gNB's radio connections. A UE may have left a connection that the gNB still
     /// has, so a connection takes the place of a UE for the gNB.
     pub connections: BTreeMap<UeKey, usize>,
+    /// Those of which the gNB has requested the release: the AMF takes no message of the UE after its command, which the gNB may not have yet.
+    pub releasing: BTreeSet<UeKey>,
     /// Tunnels of sessions with radio bearers.
     pub bearers: BTreeMap<(UeKey, u8), Bearer>,
 }
@@ -52,7 +54,13 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
         };
         let mut gnb = Gnb::new(settings);
         gnb.share_ran_ids((number % plan.amfs()) as u32, plan.amfs() as u32);
-        SimGnb { gnb, associations: BTreeMap::new(), connections: BTreeMap::new(), bearers: BTreeMap::new() }
+        SimGnb {
+            gnb,
+            associations: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            releasing: BTreeSet::new(),
+            bearers: BTreeMap::new(),
+        }
     };
     (0..plan.gnbs * plan.amfs()).map(sim_gnb).collect()
 }

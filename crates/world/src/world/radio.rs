@@ -238,7 +238,12 @@ impl World {
                 self.gnbs[gnb].connections.insert(key, ue);
                 self.gnb_input(gnb, GnbInput::Connect { ue: key, nas, cause, s_tmsi });
             }
-            Uplink::Nas(nas) if known => self.gnb_input(gnb, GnbInput::Uplink { ue: key, nas }),
+            Uplink::Nas(nas) if known => {
+                if self.gnbs[gnb].releasing.contains(&key) {
+                    self.watch.unheard.note(ue, self.now);
+                }
+                self.gnb_input(gnb, GnbInput::Uplink { ue: key, nas });
+            }
             Uplink::Lost if known => self.gnb_input(gnb, GnbInput::RadioLost { ue: key }),
             // The UE was handed over to another gNB meanwhile.
             signal if !known && self.ues[ue].connection == Some(connection) && self.ues[ue].gnb != gnb => {
@@ -285,6 +290,7 @@ impl World {
     }
 
     pub(super) fn release_ue(&mut self, gnb: usize, connection: UeKey) {
+        self.gnbs[gnb].releasing.remove(&connection);
         if let Some(ue) = self.gnbs[gnb].connections.remove(&connection) {
             self.to_ue(ue, connection.0.into(), Downlink::Released);
         }
@@ -423,8 +429,9 @@ impl World {
     pub(super) fn end_for_inactivity(&mut self, ue: usize) {
         let gnb = self.ues[ue].gnb;
         if let Some(connection) = self.ues[ue].connection {
-            let cause = CauseRadioNetwork::user_inactivity;
-            self.gnb_input(gnb, GnbInput::ReleaseContext { ue: UeKey(connection as u32), cause });
+            let (key, cause) = (UeKey(connection as u32), CauseRadioNetwork::user_inactivity);
+            self.gnbs[gnb].releasing.insert(key);
+            self.gnb_input(gnb, GnbInput::ReleaseContext { ue: key, cause });
         }
     }
 }

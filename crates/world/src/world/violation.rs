@@ -82,7 +82,7 @@ impl fmt::Display for Reported {
 /// Most times one comes after 16 s, but the UE may miss some: the gNB detects up to 10 s late that the UE has lost the radio.
 const REPEATED: Duration = Duration::from_secs(5 * 16);
 
-/// The times at which UEs have sent a NAS message to a gNB which had released them.
+/// The times at which UEs have sent a NAS message to a gNB which had released them, or had requested their release.
 #[derive(Debug, Default)]
 pub(super) struct Unheard(BTreeMap<usize, VecDeque<Instant>>);
 

@@ -119,7 +119,7 @@ impl Amf {
         let Some(key) = connection.filter(is_it) else { return };
         match outcome.procedure_code {
             // The gNB has released the UE, whatever else it says.
-            code::UE_CONTEXT_RELEASE => self.release_complete(now, (from, key), None, out),
+            code::UE_CONTEXT_RELEASE => self.release_complete(now, key, None, out),
             code::PDU_SESSION_RESOURCE_RELEASE => {
                 let ue = self.shared.connections.get(key).and_then(|connection| connection.ue);
                 let Some(ue) = ue else { return };

@@ -319,7 +319,7 @@ impl Amf {
         out: &mut Outbox,
     ) -> Handling {
         if let Message::UeContextReleaseComplete(complete) = message {
-            self.release_complete(now, (from, key), complete.location, out);
+            self.release_complete(now, key, complete.location, out);
             return Handling::Processed;
         }
         let connection = self.shared.connections.get(key);
@@ -341,23 +341,20 @@ impl Amf {
         handling
     }
 
-    /// UE CONTEXT RELEASE COMPLETE: the ids are free again (TS 38.413 8.3.3.2). Without a command it changes nothing, and the gNB gets ERROR INDICATION
-    /// (10.4).
+    /// UE CONTEXT RELEASE COMPLETE: the ids are free again (TS 38.413 8.3.3.2). So they are without a command, which a former run of this shard may
+    /// have sent: the gNB does not have the UE any longer. Errors in a response are handled locally (10.4).
     fn release_complete(
         &mut self,
         now: Instant,
-        (from, key): (N2Origin, Key),
+        key: Key,
         location: Option<pith_ngap::UserLocation>,
         out: &mut Outbox,
     ) {
-        let Some(connection) = self.shared.connections.get(key) else { return };
-        if connection.context != RanContext::Releasing {
-            let (amf_id, ran_id) = (connection.id, connection.ran_id);
-            let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
-            out.log(Level::Warn, || format!("UeContextReleaseComplete for {amf_id:?}, {ran_id:?}: {cause}"));
-            return error_indication(from, Some(amf_id), Some(ran_id), cause, None, out);
-        }
         let Some(connection) = self.shared.connections.close(key) else { return };
+        if connection.context != RanContext::Releasing {
+            let id = connection.id;
+            out.log(Level::Warn, || format!("UeContextReleaseComplete for {id:?}, without a command"));
+        }
         out.stop(key.to_u64(), crate::kit::Timer::NgapGuard);
         let Some(ue) = connection.ue else { return };
         self.with_ue(now, ue, out, |ue, env| {

@@ -333,11 +333,11 @@ pub(crate) fn on_not_transferred(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 /// The report is lost, or the other AMF has none to send. It may have the sessions: an SMF that knows AMFs from each other then refuses their
-/// release by this one; without identities they are only forgotten.
+/// release by this one; without identities they are only forgotten. The target AMF of a handover is not known here: an SMF that proves its
+/// identity knows that of AMFs, too.
 pub(crate) fn on_status_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
-    if !matches!(ue.transferred_to, Some(Owner::Client(_))) {
-        ue.sessions.clear();
-    }
+    let is_to_client = matches!(ue.transferred_to, Some(Owner::Client(_)));
+    ue.sessions.retain(|session| is_to_client || session.smf.is_proven());
     consumer::leave_to_other_amf(ue);
     deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
 }

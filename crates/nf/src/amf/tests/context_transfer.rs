@@ -352,7 +352,7 @@ fn only_an_amf_that_received_the_context_can_end_it() {
 }
 
 /// The UDM's reason: the UE has registered at another AMF, not initially.
-const AREA_CHANGE: &str = "UE_REGISTRATION_AREA_CHANGE";
+pub(super) const AREA_CHANGE: &str = "UE_REGISTRATION_AREA_CHANGE";
 
 /// Two AMFs of different AMF Sets; the UE is registered at the first, with a session.
 fn sets() -> (World, World, Phone) {

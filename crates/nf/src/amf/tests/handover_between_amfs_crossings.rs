@@ -1,12 +1,13 @@
 //! N2 handover between two AMFs: answers that are late or lost, and messages that cross each other.
 
-use super::context_transfer::{carry, comes};
+use super::context_transfer::{AREA_CHANGE, carry, comes};
 use super::deregistration::notified;
 use super::handover_between_amfs::*;
 use super::n2_handover::{acknowledge, answer, failure, refuse, states, updates};
 use super::world::*;
 use crate::amf::session::PduSession;
-use crate::kit::{Input, N2Input, Target, Timer};
+use crate::kit::{Input, N2Input, Owner, Target, Timer};
+use crate::testing::client;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::{RegistrationKind, ServiceType};
@@ -309,6 +310,27 @@ fn a_ue_whose_old_amf_is_asked_twice_keeps_the_sessions_of_its_former_context() 
     assert!(updates(&target).iter().all(|it| it.release.is_none()), "{:?}", updates(&target));
     let audit = target.amf.audit();
     assert_eq!((audit.contexts, audit.registered, audit.sessions), (1, 1, 1));
+}
+
+/// The target AMF has lost the UE, and a third one registers it, which does not know the source AMF. If AMFs are not known from each other, the SMF
+/// would end a session that the target AMF has.
+#[test]
+fn the_source_amf_ends_sessions_that_no_amf_takes_if_amfs_are_identified() {
+    for is_identified in [false, true] {
+        let mut amfs = Amfs::new(&[5]);
+        amfs.commanded(&[5]);
+        let mut source = amfs.source;
+        if is_identified {
+            let sender = Some(Owner::of(client(9)));
+            let key = source.amf.ues.iter().next().unwrap().0;
+            source.amf.ues.get_mut(key).unwrap().session_mut(5).unwrap().smf.sender = sender;
+        }
+        notified(&mut source, AREA_CHANGE);
+        source.take_ladder();
+        source.expire(Timer::TransferredContext);
+        let ladder = source.take_ladder();
+        assert_eq!(ladder.contains("ReleaseSmContext"), is_identified, "{ladder}");
+    }
 }
 
 /// The UE goes on to a third gNB before the SMF has answered the target AMF's first request, which may be lost: the next one names the AMF, too.
