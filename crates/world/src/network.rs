@@ -384,6 +384,7 @@ impl ShardFactory<'_> {
             prefer(&mut config.integrity, IntegrityAlgorithm::Nia1);
         }
         config.derives_k_amf = self.plan.derives_k_amf;
+        config.nfs_are_identified = self.plan.oauth2;
         config.selects_slice_instances = self.selects_slice_instances();
         config.timers.t3512 = PERIODIC_UPDATE;
         self.add_services(&mut config);

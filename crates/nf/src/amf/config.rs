@@ -50,6 +50,8 @@ pub struct AmfConfig {
     pub ciphering: Vec<CipheringAlgorithm>,
     /// Another AMF at which a UE registers gets a key that is derived from K_AMF, not K_AMF (TS 33.501 6.9.3).
     pub derives_k_amf: bool,
+    /// NFs of other processes prove their identities, so that an SMF knows AMFs from each other (`sbi.security: mtls`).
+    pub nfs_are_identified: bool,
     /// The NSSF selects the slice instance of each session (TS 23.502 4.3.2.2.3.2).
     pub selects_slice_instances: bool,
     /// Lengths of the 5GMM timers.
@@ -210,6 +212,7 @@ impl AmfConfig {
                 CipheringAlgorithm::Nea0,
             ],
             derives_k_amf: false,
+            nfs_are_identified: false,
             selects_slice_instances: false,
             timers: Timers::default(),
             max_retransmissions: 4,

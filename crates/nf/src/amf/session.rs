@@ -4,7 +4,7 @@
 use super::context::CallId;
 use super::delivery::SmfMessage;
 use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
-use crate::kit::{Caller, Issuer, Owner, may_be_instance};
+use crate::kit::{Caller, Owner, may_be_instance};
 use bytes::Bytes;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
 use pith_sbi::{NfInstanceId, Uri};
@@ -46,13 +46,6 @@ pub(crate) struct SessionSmf {
     pub instance: Option<NfInstanceId>,
     /// The sender of the session's messages; `None` until the first one.
     pub sender: Option<Owner>,
-}
-
-impl SessionSmf {
-    /// Whether it has proved to be an instance of this core.
-    pub fn is_proven(&self) -> bool {
-        matches!(self.sender, Some(Owner::Client(client)) if client.is_proven && client.issuer == Issuer::Own)
-    }
 }
 
 /// One octet, with a bit for each field: a document that was written before `instance` existed has the bit of `sender`.

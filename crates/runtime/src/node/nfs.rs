@@ -5,6 +5,7 @@ use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
 use crate::config::{
     Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity, NetworkName,
+    SbiSecurity,
 };
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, MicoMode, NetworkNames, ServedPlmn};
@@ -163,6 +164,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.integrity = config.amf.security.integrity.iter().map(integrity).collect();
     amf.ciphering = config.amf.security.ciphering.iter().map(ciphering).collect();
     amf.derives_k_amf = config.amf.security.derive_k_amf;
+    amf.nfs_are_identified = config.sbi.security == SbiSecurity::Mtls;
     amf.selects_slice_instances = config.selects_slice_instances();
     let part = config.amf.max_ues.div_ceil(config.shards() as u32);
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());

@@ -333,11 +333,13 @@ pub(crate) fn on_not_transferred(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 /// The report is lost, or the other AMF has none to send. It may have the sessions: an SMF that knows AMFs from each other then refuses their
-/// release by this one; without identities they are only forgotten. The target AMF of a handover is not known here: an SMF that proves its
-/// identity knows that of AMFs, too.
+/// release by this one; without identities, and in the process of the SMF, which believes its AMF, they are only forgotten.
 pub(crate) fn on_status_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
     let is_to_client = matches!(ue.transferred_to, Some(Owner::Client(_)));
-    ue.sessions.retain(|session| is_to_client || session.smf.is_proven());
+    let own = &env.config.identity.api_root;
+    let is_elsewhere = |session: &PduSession| session.sm_context.as_ref().is_some_and(|it| it.root != *own);
+    let knows_amfs = |session: &PduSession| env.config.nfs_are_identified && is_elsewhere(session);
+    ue.sessions.retain(|session| is_to_client || knows_amfs(session));
     consumer::leave_to_other_amf(ue);
     deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
 }

@@ -6,8 +6,7 @@ use super::handover_between_amfs::*;
 use super::n2_handover::{acknowledge, answer, failure, refuse, states, updates};
 use super::world::*;
 use crate::amf::session::PduSession;
-use crate::kit::{Input, N2Input, Owner, Target, Timer};
-use crate::testing::client;
+use crate::kit::{Input, N2Input, Target, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::{RegistrationKind, ServiceType};
@@ -320,11 +319,7 @@ fn the_source_amf_ends_sessions_that_no_amf_takes_if_amfs_are_identified() {
         let mut amfs = Amfs::new(&[5]);
         amfs.commanded(&[5]);
         let mut source = amfs.source;
-        if is_identified {
-            let sender = Some(Owner::of(client(9)));
-            let key = source.amf.ues.iter().next().unwrap().0;
-            source.amf.ues.get_mut(key).unwrap().session_mut(5).unwrap().smf.sender = sender;
-        }
+        source.amf.shared.config.nfs_are_identified = is_identified;
         notified(&mut source, AREA_CHANGE);
         source.take_ladder();
         source.expire(Timer::TransferredContext);
