@@ -35,6 +35,28 @@ record! {
 }
 
 record! {
+    /// Slice information for a UE configuration update (TS 29.531 6.1.6.2.13).
+    SliceInfoForUeConfigurationUpdate {
+        optional {
+            /// Allowed slices of the current access.
+            allowed_nssai_current_access: AllowedNssai,
+            /// Allowed slices of the other access.
+            allowed_nssai_other_access: AllowedNssai,
+            /// Whether the requested slices are from the default configured NSSAI.
+            default_configured_snssai_ind: bool,
+        }
+        repeated {
+            /// Subscribed slices.
+            subscribed_nssai: Vec<SubscribedSnssai>,
+            /// Slices that the UE requested in its last registration.
+            requested_nssai: Vec<Snssai>,
+            /// Mapping of the requested slices to the home network.
+            mapping_of_nssai: Vec<MappingOfSnssai>,
+        }
+    }
+}
+
+record! {
     /// A subscribed slice.
     SubscribedSnssai {
         required {
@@ -178,7 +200,7 @@ json_bodies! {
 operations! {
     NnssfNsselection "/nnssf-nsselection/v2";
 
-    /// Selects slices for a registering UE, or the slice instance of a PDU session.
+    /// Selects slices for a registering or registered UE, or the slice instance of a PDU session.
     NsSelectionGet "Nnssf_NSSelection_Get" "NSSelectionGet"
     Get ["network-slice-information"] {}
     required { nf_type: NfType = "nf-type", nf_id: NfInstanceId = "nf-id" }
@@ -187,6 +209,7 @@ operations! {
             = "slice-info-request-for-registration",
         slice_info_request_for_pdu_session: SliceInfoForPduSession
             = "slice-info-request-for-pdu-session",
+        slice_info_request_for_ue_cu: SliceInfoForUeConfigurationUpdate = "slice-info-request-for-ue-cu",
         home_plmn_id: Plmn = "home-plmn-id",
         tai: Tai = "tai",
         supported_features: SupportedFeatures = "supported-features",

@@ -5,7 +5,7 @@ use super::authorization::{Claimed, Requester};
 use crate::kit::Caller;
 use pith_sbi::nnrf_nfdiscovery::{SearchNfInstances, SearchResult};
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NfService, NfStatus, SupiRange, TacRange, TaiRange, UriScheme};
-use pith_sbi::{NfType, Problem, Reply, Response, ServiceName};
+use pith_sbi::{Cause, NfType, Problem, Reply, Response, ServiceName};
 use pith_types::{Dnn, Snssai, Tai};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ impl Nrf {
     /// The instances that match the query and that the requester may discover. If instances match
     /// but none allows the requester, the answer is 403 (TS 29.510 5.3.2.2.2, TS 33.518 4.2.2.2.1).
     pub(super) fn search(&self, query: &SearchNfInstances, from: Caller) -> Reply {
+        let limit = limit_of(query.limit)?;
         let claimed = Claimed {
             instance: query.requester_nf_instance_id,
             plmns: query.requester_plmn_list.as_deref().unwrap_or_default(),
@@ -26,7 +27,6 @@ impl Nrf {
             )
         })?;
         let profiles = self.instances.values().map(|instance| &instance.profile);
-        let limit = query.limit.map_or(usize::MAX, |limit| limit as usize);
         let mut serving = profiles.filter(|profile| serves(profile, query)).peekable();
         let exist = serving.peek().is_some();
         let scheme = self.config.scheme_of(&query.requester_nf_type);
@@ -34,13 +34,26 @@ impl Nrf {
             allowed_part(profile, query, &requester).map(|part| with_scheme(part, &scheme))
         };
         let found: Vec<_> = serving.filter_map(shown).take(limit).collect();
-        if exist && found.is_empty() && limit > 0 {
+        if exist && found.is_empty() {
             let problem = Problem::of_status(403).detail("none of the matching NFs allows the requester");
             return Err(Box::new(problem));
         }
         let mut result = SearchResult::new(found);
         result.validity_period = u32::try_from(self.config.validity.as_secs()).ok();
         Ok(Response::SearchResult(Box::new(result)))
+    }
+}
+
+/// The most items of an answer: query parameter `limit`, 1 at least (TS 29.510 6.1.3.2.3.1, 6.2.3.2.3.1).
+pub(super) fn limit_of(limit: Option<u32>) -> Result<usize, Box<Problem>> {
+    match limit {
+        None => Ok(usize::MAX),
+        Some(0) => {
+            let problem =
+                Problem::new(Cause::OptionalQueryParamIncorrect).param("query limit", "less than 1");
+            Err(Box::new(problem))
+        }
+        Some(limit) => Ok(limit as usize),
     }
 }
 

@@ -1,14 +1,16 @@
 //! Nnrf_NFManagement: registration, heart-beat, deregistration (TS 29.510 5.2.2.2 to 5.2.2.4).
 
-use super::discovery::with_scheme;
+use super::discovery::{limit_of, with_scheme};
 use super::{Instance, Nrf};
 use crate::kit::{Caller, Instant, Level, Outbox, Owner};
 use pith_sbi::common::{Link, LinksValue, PatchItem, PatchOperation};
 use pith_sbi::nnrf_nfmanagement::{
-    GetNfInstances, NfProfile, NfStatus, NotificationEventType, RegisterNfInstance, UpdateNfInstance, UriList,
+    GetNfInstances, NfProfile, NfService, NfStatus, NotificationEventType, RegisterNfInstance,
+    UpdateNfInstance, UriList,
 };
 use pith_sbi::patch::apply_to_value;
 use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
+use std::collections::BTreeSet;
 
 /// Maximum number of registered instances: 64 shards of each NF of a Pith core are 576.
 const INSTANCES_MAX: usize = 4096;
@@ -157,7 +159,8 @@ impl Nrf {
     }
 
     /// The instances of a type (TS 29.510 5.2.2.8), of those that allow the requester.
-    pub(super) fn list(&self, request: &GetNfInstances, from: Caller) -> Response {
+    pub(super) fn list(&self, request: &GetNfInstances, from: Caller) -> Reply {
+        let limit = limit_of(request.limit)?;
         let reader = self.reader(from);
         let of_type =
             |profile: &NfProfile| request.nf_type.as_ref().is_none_or(|wanted| profile.nf_type == *wanted);
@@ -166,12 +169,11 @@ impl Nrf {
             .values()
             .map(|instance| &instance.profile)
             .filter(|profile| of_type(profile) && reader.may_read(profile));
-        let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
         let items =
             found.take(limit).map(|profile| Link { href: Some(self.instance_uri(&profile.nf_instance_id)) });
         let mut list = UriList::default();
         list.links.insert("item".into(), LinksValue::Many(items.collect()));
-        Response::UriList(Box::new(list))
+        Ok(Response::UriList(Box::new(list)))
     }
 
     /// Suspends or deletes silent instances, and deletes expired subscriptions.
@@ -257,11 +259,31 @@ fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Pr
     Ok(patched)
 }
 
-/// Values that the type of a member does not exclude (TS 29.510 6.1.6.2.2, 6.1.6.2.3). Enumerations may have values of later releases.
+/// What the types of members do not exclude (TS 29.510 6.1.6.2.2 with note 1, 6.1.6.2.3). Enumerations may have values of later releases.
 fn check(profile: &NfProfile) -> Result<(), Box<Problem>> {
     let mut loads = profile.services().map(|service| service.load).chain([profile.load]).flatten();
     if loads.any(|load| load > 100) {
         return Err(Box::new(Problem::new(Cause::OptionalIeIncorrect).param("load", "not 0 to 100")));
     }
-    Ok(())
+    if profile.fqdn.is_none() && profile.ipv4_addresses.is_empty() && profile.ipv6_addresses.is_empty() {
+        let why = "missing, as are ipv4Addresses and ipv6Addresses";
+        return Err(Box::new(Problem::new(Cause::MandatoryIeMissing).param("/fqdn", why)));
+    }
+    let lists = [
+        ("/nfServices", are_different(profile.nf_services.iter())),
+        ("/nfServiceList", are_different(profile.nf_service_list.values())),
+    ];
+    match lists.iter().find(|(_, are_different)| !are_different) {
+        Some((param, _)) => {
+            let problem = Problem::new(Cause::OptionalIeIncorrect);
+            Err(Box::new(problem.param(param, "two services with the same serviceInstanceId")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether each service has another `serviceInstanceId`. An NF may have the same services in both lists, for NFs that read only one.
+fn are_different<'a>(mut services: impl Iterator<Item = &'a NfService>) -> bool {
+    let mut known = BTreeSet::new();
+    services.all(|service| known.insert(&service.service_instance_id))
 }

@@ -131,7 +131,7 @@ impl Nrf {
             Request::UpdateNfInstance(request) => self.update(now, &request, from, out),
             Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, from, out),
             Request::GetNfInstance(request) => self.profile(&request.nf_instance_id, from),
-            Request::GetNfInstances(request) => Ok(self.list(&request, from)),
+            Request::GetNfInstances(request) => self.list(&request, from),
             Request::CreateSubscription(request) => self.subscribe(now, request.body, from),
             Request::UpdateSubscription(request) => self.renew(now, &request, from),
             Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id, from),

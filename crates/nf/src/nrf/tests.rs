@@ -10,8 +10,9 @@ use pith_sbi::common::{DateTime, PatchItem, PatchOperation};
 use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
 use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
 use pith_sbi::nnrf_nfmanagement::{
-    CreateSubscription, DeregisterNfInstance, GetNfInstance, NotificationEventType, RegisterNfInstance,
-    RemoveSubscription, SubscrCond, SubscriptionData, UpdateNfInstance, UpdateSubscription,
+    CreateSubscription, DeregisterNfInstance, GetNfInstance, GetNfInstances, NotificationEventType,
+    RegisterNfInstance, RemoveSubscription, SubscrCond, SubscriptionData, UpdateNfInstance,
+    UpdateSubscription,
 };
 use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{Cause, NfType, Response, ServiceName, Uri};
@@ -21,9 +22,14 @@ fn bench() -> Bench<Nrf> {
     Bench::new(Nrf::new(root("nrf"), NrfConfig::default()))
 }
 
+/// The identity of an NF with an address.
+fn identity() -> crate::kit::Identity {
+    crate::kit::Identity { api_root: root("192.0.2.1"), ..testing::identity() }
+}
+
 /// Registers an NF that serves slice 1 and, if it is an SMF, `internet`.
 fn register(bench: &mut Bench<Nrf>, nf: Nf, number: u128) -> Seen {
-    let identity = crate::kit::Identity { instance_id: instance(number), ..testing::identity() };
+    let identity = crate::kit::Identity { instance_id: instance(number), ..identity() };
     let slice = Snssai::of_sst(1);
     let config = ProfileConfig {
         slices: vec![slice],
@@ -39,7 +45,7 @@ fn register(bench: &mut Bench<Nrf>, nf: Nf, number: u128) -> Seen {
 fn a_slice_instance_finds_its_smfs_and_those_of_any() {
     let mut bench = bench();
     for (number, slice_instances) in [(1, vec!["site-a".into()]), (2, vec!["site-b".into()]), (3, vec![])] {
-        let identity = crate::kit::Identity { instance_id: instance(number), ..testing::identity() };
+        let identity = crate::kit::Identity { instance_id: instance(number), ..identity() };
         let body =
             profile(Nf::Smf, &identity, &ProfileConfig { slice_instances, ..ProfileConfig::default() });
         assert!(body.nsi_list.len() < 2);
@@ -125,7 +131,7 @@ fn an_instance_registers_and_gets_its_heart_beat_interval() {
 #[test]
 fn the_id_in_the_path_and_in_the_profile_must_be_the_same() {
     let mut bench = bench();
-    let body = profile(Nf::Smf, &testing::identity(), &ProfileConfig::default());
+    let body = profile(Nf::Smf, &identity(), &ProfileConfig::default());
     let seen = bench.request(RegisterNfInstance { nf_instance_id: instance(1), body });
     assert_eq!(seen.problem().status, 400);
     assert!(found(&mut bench, query(NfType::Smf)).is_empty());
@@ -148,6 +154,72 @@ fn a_profile_stays_valid_when_it_is_changed() {
     assert_eq!(seen.problem().status, 400);
     let seen = patch(&mut bench, 1, vec![PatchItem::add("/load", 100)]);
     assert_eq!(*seen.answer(), Response::NoContent);
+}
+
+/// TS 29.510 6.1.6.2.2 note 1, 6.1.6.2.3 `serviceInstanceId`.
+#[test]
+fn a_profile_has_an_address_and_different_services() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Udm, 1);
+    let known = shown(&mut bench, 1);
+    let mut put = |change: &dyn Fn(&mut NfProfile)| {
+        let mut body = known.clone();
+        change(&mut body);
+        bench.request(RegisterNfInstance { nf_instance_id: instance(1), body })
+    };
+    let without_address = put(&|profile| profile.ipv4_addresses.clear());
+    assert_eq!(without_address.cause(), Some(&Cause::MandatoryIeMissing));
+    put(&|profile| {
+        profile.ipv4_addresses.clear();
+        profile.fqdn = Some("udm.5gc.example".into());
+    })
+    .answer();
+    put(&|profile| {
+        profile.ipv4_addresses.clear();
+        profile.ipv6_addresses = vec!["2001:db8::1".parse().unwrap()];
+    })
+    .answer();
+    let twice = |profile: &mut NfProfile| {
+        let id = profile.nf_services[0].service_instance_id.clone();
+        profile.nf_services[1].service_instance_id = id;
+    };
+    assert_eq!(put(&twice).cause(), Some(&Cause::OptionalIeIncorrect));
+    let by_id = |profile: &mut NfProfile| {
+        let services = std::mem::take(&mut profile.nf_services).into_iter();
+        let keyed = services.map(|service| (service.service_instance_id.clone(), service));
+        profile.nf_service_list = keyed.collect();
+    };
+    put(&|profile| {
+        let services = profile.nf_services.clone();
+        by_id(profile);
+        profile.nf_services = services;
+    })
+    .answer();
+    let twice_in_map = put(&|profile| {
+        twice(profile);
+        let services = std::mem::take(&mut profile.nf_services).into_iter();
+        profile.nf_service_list = services.zip(["1", "2"]).map(|(it, key)| (key.into(), it)).collect();
+    });
+    assert_eq!(twice_in_map.cause(), Some(&Cause::OptionalIeIncorrect));
+    put(&|_| {}).answer();
+    let removed = patch(&mut bench, 1, vec![PatchItem::remove("/ipv4Addresses")]);
+    assert_eq!(removed.cause(), Some(&Cause::MandatoryIeMissing));
+    let id = known.nf_services[0].service_instance_id.to_string();
+    let changed = patch(&mut bench, 1, vec![PatchItem::replace("/nfServices/1/serviceInstanceId", id)]);
+    assert_eq!(changed.cause(), Some(&Cause::OptionalIeIncorrect));
+    assert_eq!(shown(&mut bench, 1), known);
+}
+
+#[test]
+fn a_result_has_at_least_one_place() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    let limited = |limit| SearchNfInstances { limit: Some(limit), ..query(NfType::Smf) };
+    assert_eq!(bench.request(limited(0)).cause(), Some(&Cause::OptionalQueryParamIncorrect));
+    assert_eq!(found(&mut bench, limited(1)), [instance(1)]);
+    let list = |limit| GetNfInstances { nf_type: None, limit: Some(limit) };
+    assert_eq!(bench.request(list(0)).cause(), Some(&Cause::OptionalQueryParamIncorrect));
+    bench.request(list(1)).answer();
 }
 
 #[test]
@@ -293,7 +365,6 @@ fn discovery_finds_by_type_service_slice_data_network_and_instance() {
     assert!(!smf(&|query| query.dnn = Some("ims".parse().unwrap())));
     assert!(smf(&|query| query.target_nf_instance_id = Some(instance(1))));
     assert!(!smf(&|query| query.target_nf_instance_id = Some(instance(2))));
-    assert!(!smf(&|query| query.limit = Some(0)));
 }
 
 #[test]
@@ -472,6 +543,7 @@ fn instances_and_profiles_are_limited() {
     let mut bench = bench();
     let mut body =
         NfProfile::new(instance(1), NfType::Amf, pith_sbi::nnrf_nfmanagement::NfStatus::Registered);
+    body.fqdn = Some("amf.5gc.example".into());
     for number in 0..4096 {
         body.nf_instance_id = instance(number);
         bench.request(RegisterNfInstance { nf_instance_id: instance(number), body: body.clone() }).answer();
@@ -610,7 +682,7 @@ fn a_foreign_nf_changes_its_own_profile_only() {
     // The guard compared the id with the certificate, which proves more than a registration.
     request_from(&mut bench, remote(2, true), put(2, &smf)).answer();
     assert_eq!(request_from(&mut bench, foreign, beat()).problem().status, 403);
-    let amf = profile(Nf::Amf, &testing::identity(), &ProfileConfig::default());
+    let amf = profile(Nf::Amf, &identity(), &ProfileConfig::default());
     assert_eq!(
         request_from(&mut bench, remote(2, true), put(2, &amf)).cause(),
         Some(&Cause::ModificationNotAllowed),
@@ -621,7 +693,7 @@ fn a_foreign_nf_changes_its_own_profile_only() {
 #[test]
 fn a_patch_brings_no_new_address() {
     let mut bench = bench();
-    let mut body = profile(Nf::Smf, &testing::identity(), &ProfileConfig::default());
+    let mut body = profile(Nf::Smf, &identity(), &ProfileConfig::default());
     body.nf_instance_id = instance(1);
     body.ipv4_addresses = vec!["192.0.2.1".parse().unwrap()];
     bench.request(RegisterNfInstance { nf_instance_id: instance(1), body }).answer();
@@ -633,7 +705,7 @@ fn a_patch_brings_no_new_address() {
 #[test]
 fn what_a_requester_says_of_itself_must_be_in_its_profile() {
     let mut bench = issuing();
-    let mut producer = profile(Nf::Smf, &testing::identity(), &ProfileConfig::default());
+    let mut producer = profile(Nf::Smf, &identity(), &ProfileConfig::default());
     producer.nf_instance_id = instance(1);
     for service in &mut producer.nf_services {
         service.allowed_nssais = vec![Snssai::of_sst(1).into()];
@@ -641,7 +713,7 @@ fn what_a_requester_says_of_itself_must_be_in_its_profile() {
     }
     bench.request(RegisterNfInstance { nf_instance_id: instance(1), body: producer }).answer();
     let registers = |bench: &mut Bench<Nrf>, number, sst, fqdn: &str| {
-        let mut amf = profile(Nf::Amf, &testing::identity(), &ProfileConfig::default());
+        let mut amf = profile(Nf::Amf, &identity(), &ProfileConfig::default());
         amf.nf_instance_id = instance(number);
         amf.s_nssais = vec![Snssai::of_sst(sst).into()];
         amf.fqdn = Some(fqdn.into());
@@ -694,10 +766,8 @@ fn a_token_is_for_a_requester_whose_instance_is_proven() {
     };
     assert_eq!(error(&mut bench, remote(1, true)), None, "its certificate names the instance");
     assert_eq!(error(&mut bench, remote(50, false)).as_deref(), Some("invalid_client"));
-    let body = NfProfile {
-        nf_instance_id: instance(1),
-        ..profile(Nf::Pcf, &testing::identity(), &ProfileConfig::default())
-    };
+    let body =
+        NfProfile { nf_instance_id: instance(1), ..profile(Nf::Pcf, &identity(), &ProfileConfig::default()) };
     request_from(&mut bench, remote(50, false), RegisterNfInstance { nf_instance_id: instance(1), body })
         .answer();
     assert_eq!(error(&mut bench, remote(50, false)), None, "it registered the instance");
@@ -737,7 +807,7 @@ fn an_nf_in_cleartext_gets_the_cleartext_addresses_of_services() {
     }
     let api_root = pith_sbi::ApiRoot::new(pith_sbi::Scheme::Https, "10.0.0.7:7777");
     let config = ProfileConfig { plain: "10.0.0.7:80".parse().ok(), ..ProfileConfig::default() };
-    let identity = crate::kit::Identity { api_root: Arc::new(api_root), ..testing::identity() };
+    let identity = crate::kit::Identity { api_root: Arc::new(api_root), ..identity() };
     let body = profile(Nf::Udm, &identity, &config);
     let seen = bench.request(RegisterNfInstance { nf_instance_id: identity.instance_id, body });
     let roots = |profile: &NfProfile| {
@@ -754,7 +824,7 @@ fn an_nf_in_cleartext_gets_the_cleartext_addresses_of_services() {
         roots(request.unwrap().body.nf_profile.as_ref().unwrap())
     };
     assert_eq!((notified("/ausf"), notified("/amf")), (plain.clone(), secure.clone()));
-    let ausf = profile(Nf::Ausf, &testing::identity(), &ProfileConfig::default());
+    let ausf = profile(Nf::Ausf, &self::identity(), &ProfileConfig::default());
     let body = NfProfile { nf_instance_id: instance(50), ..ausf };
     request_from(&mut bench, remote(50, false), RegisterNfInstance { nf_instance_id: instance(50), body });
     let get = GetNfInstance { nf_instance_id: identity.instance_id, requester_features: None };
@@ -774,7 +844,9 @@ fn an_nf_in_cleartext_gets_the_cleartext_addresses_of_services() {
 fn a_client_has_a_share_of_the_instances() {
     use super::management::SHARE_UNNAMED;
     let mut bench = bench();
-    let body = NfProfile::new(instance(1), NfType::Smf, pith_sbi::nnrf_nfmanagement::NfStatus::Registered);
+    let mut body =
+        NfProfile::new(instance(1), NfType::Smf, pith_sbi::nnrf_nfmanagement::NfStatus::Registered);
+    body.fqdn = Some("smf.5gc.example".into());
     let put = |number| RegisterNfInstance {
         nf_instance_id: instance(number),
         body: NfProfile { nf_instance_id: instance(number), ..body.clone() },
@@ -802,7 +874,7 @@ fn a_certificate_of_another_ca_is_not_that_of_our_nf() {
         other => other,
     };
     let put = |number| {
-        let mut body = profile(Nf::Smf, &testing::identity(), &ProfileConfig::default());
+        let mut body = profile(Nf::Smf, &identity(), &ProfileConfig::default());
         body.nf_instance_id = instance(number);
         RegisterNfInstance { nf_instance_id: instance(number), body }
     };
@@ -813,7 +885,7 @@ fn a_certificate_of_another_ca_is_not_that_of_our_nf() {
     request_from(&mut bench, foreign(2), put(2)).answer();
     request_from(&mut bench, foreign(2), put(2)).answer();
     // An id of ours that the foreign NF took first is given back to our NF, of whatever type.
-    let mut amf = profile(Nf::Amf, &testing::identity(), &ProfileConfig::default());
+    let mut amf = profile(Nf::Amf, &identity(), &ProfileConfig::default());
     amf.nf_instance_id = instance(2);
     let own = RegisterNfInstance { nf_instance_id: instance(2), body: amf };
     request_from(&mut bench, remote(2, true), own).answer();
@@ -825,7 +897,7 @@ fn a_certificate_of_another_ca_is_not_that_of_our_nf() {
 fn profiles_and_notifications_are_for_those_that_the_nf_allows() {
     let mut bench = bench();
     let registers = |bench: &mut Bench<Nrf>, nf, number| {
-        let mut body = profile(nf, &testing::identity(), &ProfileConfig::default());
+        let mut body = profile(nf, &identity(), &ProfileConfig::default());
         body.nf_instance_id = instance(number);
         let request = RegisterNfInstance { nf_instance_id: instance(number), body };
         request_from(bench, remote(number, true), request)

@@ -7,7 +7,8 @@ use crate::kit::{Input, Instant, NetworkFunction, Outbox};
 use pith_sbi::common::AccessType;
 use pith_sbi::nnssf_nsselection::{
     AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, ConfiguredSnssai, NsSelectionGet,
-    NsiInformation, SliceInfoForPduSession, SliceInfoForRegistration,
+    NsiInformation, SliceInfoForPduSession, SliceInfoForRegistration, SliceInfoForUeConfigurationUpdate,
+    SubscribedSnssai,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Reply, Request, Response, Uri};
 use pith_types::{Snssai, Tai};
@@ -79,15 +80,18 @@ impl Nssf {
         let NsSelectionGet {
             slice_info_request_for_registration,
             slice_info_request_for_pdu_session,
+            slice_info_request_for_ue_cu,
             tai,
             ..
         } = *request;
-        let info = match (slice_info_request_for_registration, slice_info_request_for_pdu_session) {
-            (Some(info), _) => self.for_registration(&info, tai)?,
-            (None, Some(info)) => self.for_pdu_session(&info, tai)?,
-            (None, None) => {
-                return Err(Box::new(Problem::mandatory_ie_missing("slice-info-request-for-registration")));
-            }
+        let info = if let Some(info) = slice_info_request_for_registration {
+            self.for_registration(&info, tai)?
+        } else if let Some(info) = slice_info_request_for_pdu_session {
+            self.for_pdu_session(&info, tai)?
+        } else if let Some(info) = slice_info_request_for_ue_cu {
+            self.for_configuration_update(info, tai)?
+        } else {
+            return Err(Box::new(Problem::mandatory_ie_missing("slice-info-request-for-registration")));
         };
         Ok(Response::AuthorizedNetworkSliceInfo(Box::new(info)))
     }
@@ -99,11 +103,44 @@ impl Nssf {
         info: &SliceInfoForRegistration,
         tai: Option<Tai>,
     ) -> Result<AuthorizedNetworkSliceInfo, Box<Problem>> {
-        let subscribed =
-            |slice: &Snssai| info.subscribed_nssai.iter().any(|other| other.subscribed_snssai == *slice);
+        let (mut authorized, allowed) = self.authorize(&info.subscribed_nssai, &info.requested_nssai, tai)?;
+        self.name_amfs(&mut authorized, &allowed, tai);
+        Ok(authorized)
+    }
+
+    /// The slices of a UE whose subscription or network has changed: of those that it requested last, or else has, what is subscribed and
+    /// offered here; the default subscribed ones if none is. AMFs are selected for registrations only (TS 29.531 5.2.2.2.4).
+    fn for_configuration_update(
+        &self,
+        info: SliceInfoForUeConfigurationUpdate,
+        tai: Option<Tai>,
+    ) -> Result<AuthorizedNetworkSliceInfo, Box<Problem>> {
+        let has_requested = !info.requested_nssai.is_empty();
+        let current = info.allowed_nssai_current_access.into_iter().flat_map(|list| list.allowed_snssai_list);
+        let wanted = if has_requested {
+            info.requested_nssai
+        } else {
+            current.map(|item| item.allowed_snssai).collect()
+        };
+        let (mut authorized, _) = self.authorize(&info.subscribed_nssai, &wanted, tai)?;
+        if !has_requested {
+            authorized.rejected_nssai_in_plmn.clear();
+            authorized.rejected_nssai_in_ta.clear();
+        }
+        Ok(authorized)
+    }
+
+    /// The allowed slices, with instances, the rejected ones, and the configured ones; and the allowed ones again, as a list.
+    fn authorize(
+        &self,
+        subscription: &[SubscribedSnssai],
+        requested: &[Snssai],
+        tai: Option<Tai>,
+    ) -> Result<(AuthorizedNetworkSliceInfo, Vec<Snssai>), Box<Problem>> {
+        let subscribed = |slice: &Snssai| subscription.iter().any(|other| other.subscribed_snssai == *slice);
         let mut authorized = AuthorizedNetworkSliceInfo::default();
         let mut allowed: Vec<Snssai> = Vec::new();
-        for slice in &info.requested_nssai {
+        for slice in requested {
             match (subscribed(slice) && self.exists(slice), self.is_offered(slice, tai)) {
                 (true, true) => allowed.push(*slice),
                 (true, false) => authorized.rejected_nssai_in_ta.push(*slice),
@@ -111,21 +148,20 @@ impl Nssf {
             }
         }
         if allowed.is_empty() {
-            let default = info.subscribed_nssai.iter().filter(|slice| slice.default_indication == Some(true));
+            let default = subscription.iter().filter(|slice| slice.default_indication == Some(true));
             allowed = default.map(|s| s.subscribed_snssai).filter(|s| self.is_offered(s, tai)).collect();
         }
         if allowed.is_empty() {
             return Err(Box::new(Problem::new(Cause::SnssaiNotSupported)));
         }
-        self.name_amfs(&mut authorized, &allowed, tai);
         let with_instances = |slice: Snssai| {
             let instances = self.instances_of(slice, tai).map(|id| self.nsi_information(Some(id)));
             AllowedSnssai { nsi_information_list: instances.collect(), ..AllowedSnssai::new(slice) }
         };
-        let list: Vec<_> = allowed.into_iter().map(with_instances).collect();
+        let list: Vec<_> = allowed.iter().copied().map(with_instances).collect();
         authorized.allowed_nssai_list = vec![AllowedNssai::new(list, AccessType::ThreeGppAccess)];
-        authorized.configured_nssai = self.configured(info);
-        Ok(authorized)
+        authorized.configured_nssai = self.configured(subscription);
+        Ok((authorized, allowed))
     }
 
     /// The AMFs that serve all allowed slices, or the first of them that not every AMF serves: then the target AMF decides which of
@@ -146,8 +182,8 @@ impl Nssf {
     }
 
     /// Slices that the UE may request here: the subscribed ones that the network has.
-    fn configured(&self, info: &SliceInfoForRegistration) -> Vec<ConfiguredSnssai> {
-        let subscribed = info.subscribed_nssai.iter().map(|slice| slice.subscribed_snssai);
+    fn configured(&self, subscription: &[SubscribedSnssai]) -> Vec<ConfiguredSnssai> {
+        let subscribed = subscription.iter().map(|slice| slice.subscribed_snssai);
         subscribed.filter(|slice| self.exists(slice)).map(ConfiguredSnssai::new).collect()
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{Bench, Seen, instance, plmn, root};
 use pith_sbi::NfType;
-use pith_sbi::nnssf_nsselection::{RoamingIndication, SubscribedSnssai};
+use pith_sbi::nnssf_nsselection::RoamingIndication;
 use pith_types::Tac;
 
 fn tai(tac: u32) -> Tai {
@@ -33,6 +33,7 @@ fn request() -> NsSelectionGet {
         nf_id: instance(1),
         slice_info_request_for_registration: None,
         slice_info_request_for_pdu_session: None,
+        slice_info_request_for_ue_cu: None,
         home_plmn_id: None,
         tai: Some(tai(1)),
         supported_features: None,
@@ -141,6 +142,51 @@ fn a_registration_gets_the_instances_of_its_slices() {
 #[test]
 fn a_request_without_slice_information_is_refused() {
     assert_eq!(bench().request(request()).problem().status, 400);
+}
+
+/// UE configuration update in a tracking area, with slices 1 (default), 2 and 3 subscribed.
+fn update(requested: &[u8], allowed: &[u8], tac: u32) -> Seen {
+    let subscribed = |sst| {
+        let mut subscribed = SubscribedSnssai::new(slice(sst));
+        subscribed.default_indication = Some(sst == 1);
+        subscribed
+    };
+    let list: Vec<_> = allowed.iter().map(|sst| AllowedSnssai::new(slice(*sst))).collect();
+    let allowed = (!list.is_empty()).then(|| AllowedNssai::new(list, AccessType::ThreeGppAccess));
+    let info = SliceInfoForUeConfigurationUpdate {
+        subscribed_nssai: [1, 2, 3].map(subscribed).to_vec(),
+        requested_nssai: requested.iter().copied().map(slice).collect(),
+        allowed_nssai_current_access: allowed,
+        ..Default::default()
+    };
+    let (slice_info_request_for_ue_cu, tai) = (Some(info), Some(tai(tac)));
+    bench().request(NsSelectionGet { slice_info_request_for_ue_cu, tai, ..request() })
+}
+
+/// TS 29.531 5.2.2.2.4, 6.1.6.2.2.
+#[test]
+fn a_configuration_update_gets_the_allowed_and_the_configured_slices() {
+    let seen = update(&[1, 2, 4], &[], 1);
+    assert_eq!(allowed(&seen), [slice(1)]);
+    let configured = authorized(&seen).configured_nssai.iter().map(|item| item.configured_snssai);
+    assert_eq!(configured.collect::<Vec<_>>(), [slice(1), slice(2)]);
+    assert_eq!(authorized(&seen).rejected_nssai_in_ta, [slice(2)]);
+    assert_eq!(authorized(&seen).rejected_nssai_in_plmn, [slice(4)]);
+    assert_eq!(allowed(&update(&[], &[], 2)), [slice(1)], "the default ones");
+    let kept = update(&[], &[2, 4], 2);
+    assert_eq!(allowed(&kept), [slice(2)], "what the UE has, and is still subscribed");
+    assert!(authorized(&kept).rejected_nssai_in_plmn.is_empty(), "the UE has requested none");
+    assert_eq!(allowed(&update(&[], &[2], 1)), [slice(1)], "not offered here");
+}
+
+#[test]
+fn a_configuration_update_without_any_slice_is_refused() {
+    let info = SliceInfoForUeConfigurationUpdate {
+        subscribed_nssai: vec![SubscribedSnssai::new(slice(2))],
+        ..Default::default()
+    };
+    let seen = bench().request(NsSelectionGet { slice_info_request_for_ue_cu: Some(info), ..request() });
+    assert_eq!(seen.cause(), Some(&Cause::SnssaiNotSupported));
 }
 
 /// Slice 2 has an AMF Set, slice 3 two AMFs.

@@ -1,7 +1,9 @@
 //! Query parameters: plain text, comma-separated lists, and JSON (TS 29.501).
 
 use crate::common::{AccessType, NfInstanceId, NfType, PlmnIdNid, ServiceName, SupportedFeatures};
-use crate::nnssf_nsselection::{SliceInfoForPduSession, SliceInfoForRegistration};
+use crate::nnssf_nsselection::{
+    SliceInfoForPduSession, SliceInfoForRegistration, SliceInfoForUeConfigurationUpdate,
+};
 use crate::nudm_sdm::DataSetName;
 use pith_types::{Dnn, Guami, Plmn, Snssai, Supi, Tai};
 use std::fmt::Display;
@@ -75,7 +77,8 @@ json!(
     Vec<Snssai>,
     Vec<Plmn>,
     SliceInfoForRegistration,
-    SliceInfoForPduSession
+    SliceInfoForPduSession,
+    SliceInfoForUeConfigurationUpdate
 );
 
 impl QueryValue for Arc<str> {

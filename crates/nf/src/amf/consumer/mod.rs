@@ -267,6 +267,7 @@ fn slice_selection(ue: &UeContext, env: &Env<'_>) -> nnssf::NsSelectionGet {
         nf_id: env.config.identity.instance_id,
         slice_info_request_for_registration: None,
         slice_info_request_for_pdu_session: None,
+        slice_info_request_for_ue_cu: None,
         home_plmn_id: None,
         tai: ue.location.map(|location| location.tai),
         supported_features: None,

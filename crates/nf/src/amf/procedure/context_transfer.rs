@@ -138,8 +138,8 @@ impl AwaitingUeContextTransfer {
                 return Ok(self.attempt.ask_identity(ue, env));
             }
         };
-        let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
-        let received = received_or_derived(&context).filter(|_| are_sessions(sessions));
+        let sessions = &context.session_context_list;
+        let received = received_or_derived(&context).filter(|_| are_session_contexts(sessions));
         let (Some(supi), Some(received)) = (context.supi.clone(), received) else {
             let name = self.old_amf.name();
             self.old_amf.report_failure(env, name);
@@ -189,8 +189,8 @@ fn on_sessions(
     match reply {
         Ok(Response::UeContextTransferred(transferred)) => {
             let context = transferred.ue_context;
-            let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
-            if context.supi.as_ref().is_some_and(|it| *it != supi) || !are_sessions(sessions) {
+            let is_other_ue = context.supi.as_ref().is_some_and(|it| *it != supi);
+            if is_other_ue || !are_session_contexts(&context.session_context_list) {
                 old_amf.report_failure(env, name);
                 return registration::on_authenticated(ue, env, attempt);
             }
@@ -342,6 +342,15 @@ pub(crate) fn on_status_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.sessions.retain(|session| is_to_client || knows_amfs(session));
     consumer::leave_to_other_amf(ue);
     deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
+}
+
+/// Whether each is another session of a UE, and has an SM context of its own.
+pub(in crate::amf) fn are_session_contexts(contexts: &[namf::PduSessionContext]) -> bool {
+    let has_own_context = |(at, context): (usize, &namf::PduSessionContext)| {
+        contexts.iter().take(at).all(|other| other.sm_context_ref != context.sm_context_ref)
+    };
+    are_sessions(contexts.iter().map(|context| context.pdu_session_id))
+        && contexts.iter().enumerate().all(has_own_context)
 }
 
 /// Whether each is another session of a UE.

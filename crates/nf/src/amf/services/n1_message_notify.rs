@@ -84,8 +84,7 @@ impl Amf {
         let supi = context.supi.clone();
         let supi =
             supi.ok_or_else(|| Problem::mandatory_ie_missing("/registrationCtxtContainer/ueContext/supi"))?;
-        let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
-        if !context_transfer::are_sessions(sessions) {
+        if !context_transfer::are_session_contexts(&context.session_context_list) {
             return Err(incorrect(
                 "/registrationCtxtContainer/ueContext/sessionContextList",
                 "not different PDU sessions of a UE",

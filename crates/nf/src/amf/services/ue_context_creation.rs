@@ -171,9 +171,7 @@ fn supi_of(request: &namf::CreateUeContext) -> Result<Supi, Box<Problem>> {
 /// Each session once, with an identity that exists, and parts of a limited size.
 fn check_sizes(data: &namf::UeContextCreateData) -> Result<(), Box<Problem>> {
     let incorrect = |param, why: &str| Err(Box::new(Problem::mandatory_ie_incorrect(param, why)));
-    if !context_transfer::are_sessions(
-        data.ue_context.session_context_list.iter().map(|it| it.pdu_session_id),
-    ) {
+    if !context_transfer::are_session_contexts(&data.ue_context.session_context_list) {
         return incorrect("/ueContext/sessionContextList", "not different PDU sessions of a UE");
     }
     if !context_transfer::are_sessions(data.pdu_session_list.iter().map(|it| it.pdu_session_id)) {

@@ -465,12 +465,17 @@ fn an_amf_to_which_the_phone_returns_announces_itself() {
 #[test]
 fn an_unusable_context_is_reported_as_not_transferred() {
     type Change = fn(&mut namf::UeContext);
-    let changes: [Change; 3] = [
+    let changes: [Change; 4] = [
         |context| context.seaf_data.as_mut().unwrap().key_amf_change_ind = Some(true),
         |context| context.session_context_list[0].pdu_session_id = 200,
         |context| {
             let twice = context.session_context_list[0].clone();
             context.session_context_list.push(twice);
+        },
+        |context| {
+            let session = context.session_context_list[0].clone();
+            let with_its_context = namf::PduSessionContext { pdu_session_id: 6, ..session };
+            context.session_context_list.push(with_its_context);
         },
     ];
     for change in changes {

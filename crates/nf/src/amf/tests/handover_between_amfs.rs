@@ -735,6 +735,11 @@ fn claims_of_another_amf_are_checked() {
         let session = it.body.ue_context.session_context_list[0].clone();
         it.body.ue_context.session_context_list.push(session);
     });
+    of_status(400, &|it| {
+        let session = it.body.ue_context.session_context_list[0].clone();
+        let with_its_context = namf::PduSessionContext { pdu_session_id: 6, ..session };
+        it.body.ue_context.session_context_list.push(with_its_context);
+    });
     of_status(400, &|it| it.body.ue_context.session_context_list[0].pdu_session_id = 16);
     of_status(400, &|it| it.body.pdu_session_list[0].pdu_session_id = 0);
     of_status(400, &|it| {
@@ -857,6 +862,7 @@ fn sessions_of_slices_that_the_target_amf_does_not_serve_are_released() {
     let mut request = amfs.require(&[5]);
     let mut other = request.body.ue_context.session_context_list[0].clone();
     (other.pdu_session_id, other.s_nssai) = (6, Snssai::of_sst(9));
+    other.sm_context_ref = other.sm_context_ref.join("6");
     request.body.ue_context.session_context_list.push(other);
     let information = namf::N2SmInformation { pdu_session_id: 6, ..request.body.pdu_session_list[0].clone() };
     request.body.pdu_session_list.push(information);

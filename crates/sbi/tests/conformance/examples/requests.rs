@@ -662,6 +662,15 @@ fn slices() -> Request {
         slice_info_request_for_pdu_session: Some(read(json!({
             "sNssai": {"sst": 1}, "roamingIndication": "NON_ROAMING", "homeSnssai": {"sst": 1}
         }))),
+        slice_info_request_for_ue_cu: Some(read(json!({
+            "subscribedNssai": [{"subscribedSnssai": {"sst": 1}, "defaultIndication": true}],
+            "requestedNssai": [{"sst": 1, "sd": "010203"}], "defaultConfiguredSnssaiInd": true,
+            "mappingOfNssai": [{"servingSnssai": {"sst": 1}, "homeSnssai": {"sst": 1}}],
+            "allowedNssaiCurrentAccess": {
+                "allowedSnssaiList": [{"allowedSnssai": {"sst": 1}}], "accessType": "3GPP_ACCESS"},
+            "allowedNssaiOtherAccess": {
+                "allowedSnssaiList": [{"allowedSnssai": {"sst": 1}}], "accessType": "NON_3GPP_ACCESS"}
+        }))),
         home_plmn_id: Some(text("999/70")),
         tai: Some(read(tai())),
         supported_features: Some(text("1")),
