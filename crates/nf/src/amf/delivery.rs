@@ -218,7 +218,7 @@ fn hold_setup(ue: &mut UeContext, message: SmfMessage) {
 }
 
 /// Whether the gNB has not answered a request before, after which a setup of the session can follow.
-fn awaits_gnb(ue: &UeContext, env: &Env<'_>, id: u8) -> bool {
+pub(crate) fn awaits_gnb(ue: &UeContext, env: &Env<'_>, id: u8) -> bool {
     releases_resources(ue, id) || former_requests(ue, env).is_some_and(|former| former.setups.contains(id))
 }
 
@@ -473,6 +473,11 @@ fn releases_resources(ue: &UeContext, id: u8) -> bool {
     matches!(user_plane, Some(UserPlane::Releasing | UserPlane::Replacing))
 }
 
+/// Whether the gNB is to release the resources of the session, and no setup follows.
+pub(crate) fn is_left_without_setup(ue: &UeContext, id: u8) -> bool {
+    releases_resources(ue, id) && ue.session(id).is_some_and(|session| session.held_setup.is_none())
+}
+
 /// As [`has_resources`], and the gNB is not to release them.
 fn keeps_resources(ue: &UeContext, id: u8) -> bool {
     let user_plane = ue.session(id).map(|session| session.user_plane);
@@ -483,7 +488,9 @@ fn keeps_resources(ue: &UeContext, id: u8) -> bool {
 /// already among them, its queued setup is dropped as fulfilled.
 pub(crate) fn add_setup_items(ue: &mut UeContext, sessions: &mut Vec<SetupItem>) {
     ue.undelivered.retain(|kept| {
-        let is_there = sessions.iter().any(|item| item.pdu_session_id == kept.message.id);
+        let id = kept.message.id;
+        let is_held = ue.sessions.iter().any(|session| session.id == id && session.held_setup.is_some());
+        let is_there = is_held || sessions.iter().any(|item| item.pdu_session_id == id);
         !(is_there && is_setup(kept) && kept.message.n1.is_none())
     });
     sessions.extend(take_setup_items(ue));

@@ -26,6 +26,7 @@ impl Ue {
             self.check_guti(&guti);
             self.registration.guti = Some(guti);
         }
+        let registers = indication.registration_requested && requests_registration(&command);
         self.take_areas(command.tai_list, command.service_area_list);
         if let Some(allowed) = command.allowed_nssai {
             self.registration.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
@@ -33,7 +34,7 @@ impl Ue {
         if indication.acknowledgement {
             self.send(&ConfigurationUpdateComplete::new().into());
         }
-        if indication.registration_requested {
+        if registers {
             self.register_when_idle = Some(RegistrationKind::MobilityUpdating);
             self.await_nas_connection_release();
         }
@@ -53,4 +54,14 @@ impl Ue {
             );
         }
     }
+}
+
+/// Whether the UE follows the request to register, when its connection is released (TS 24.501 5.4.4.3): the command has no other parameter, or says that
+/// slices have changed. A 5G-GUTI, for example, requests nothing.
+fn requests_registration(command: &ConfigurationUpdateCommand) -> bool {
+    let others = ConfigurationUpdateCommand { indication: None, ..command.clone() };
+    others == ConfigurationUpdateCommand::new()
+        || command.allowed_nssai.is_some()
+        || command.configured_nssai.is_some()
+        || command.network_slicing_indication.is_some_and(|it| it.subscription_changed)
 }

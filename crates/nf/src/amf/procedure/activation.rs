@@ -10,7 +10,7 @@ use super::registration::{self, Attempt};
 use super::{Procedure, Step, service_request};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
-use crate::amf::delivery;
+use crate::amf::delivery::{self, SmfMessage, Transfer};
 use crate::amf::session::{PduSession, UserPlane};
 use crate::kit::Nf;
 use crate::kit::document::{pack_enum, pack_struct};
@@ -65,7 +65,8 @@ pub(crate) fn begin(
     purpose: Purpose,
 ) -> Step {
     let wanted = wanted.unwrap_or(PduSessionSet::NONE);
-    let missing: PduSessionSet = wanted.iter().filter(|id| !has_user_plane(ue, *id)).collect();
+    let lacks = |id: &u8| !has_user_plane(ue, *id) || delivery::is_left_without_setup(ue, *id);
+    let missing: PduSessionSet = wanted.iter().filter(lacks).collect();
     let mut state = AwaitingSessionActivation { purpose, calls: Vec::new(), activated: Activated::default() };
     if !ue.has_service() {
         delivery::fail_setups(ue, env);
@@ -125,12 +126,13 @@ impl AwaitingSessionActivation {
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Step {
         let at = self.calls.iter().position(|(id, _)| *id == call);
         if let Some((_, id)) = at.map(|at| self.calls.swap_remove(at)) {
-            self.take(ue, id, reply);
+            self.take(ue, env, id, reply);
         }
         self.go_on(ue, env)
     }
 
-    fn take(&mut self, ue: &mut UeContext, id: u8, reply: Reply) {
+    fn take(&mut self, ue: &mut UeContext, env: &Env<'_>, id: u8, reply: Reply) {
+        let waits = delivery::awaits_gnb(ue, env, id);
         let Some(session) = ue.session_mut(id) else { return };
         let (snssai, updated) = match reply {
             Ok(Response::SmContextUpdated(updated)) => (session.snssai, *updated),
@@ -143,7 +145,14 @@ impl AwaitingSessionActivation {
             }
         };
         if updated.n2_sm_info_type == Some(N2SmInfoType::PduResSetupReq) {
-            let transfer = updated.n2_sm_info.map(|info| info.content.to_vec()).unwrap_or_default();
+            let transfer = updated.n2_sm_info.map(|info| info.content).unwrap_or_default();
+            if waits {
+                // The gNB is to answer what it has got before.
+                session.held_setup =
+                    SmfMessage::of_session(id, None, Some((Transfer::SetupRequest, transfer)));
+                return;
+            }
+            let transfer = transfer.to_vec();
             session.user_plane = UserPlane::Activating;
             self.activated.sessions.push(SetupItem { pdu_session_id: id, nas_pdu: None, snssai, transfer });
         }

@@ -36,13 +36,19 @@ pub(crate) struct AwaitingConfigurationUpdateComplete {
 
 pack_struct!(AwaitingConfigurationUpdateComplete { command });
 
-/// A UE that another AMF has handed over has not registered: it gets a 5G-GUTI, and is requested to register (TS 24.501 5.4.4.2).
+/// Requests a UE to register, for example one that another AMF has handed over: it gets a 5G-GUTI, and its Allowed NSSAI, as a command with a 5G-GUTI
+/// alone requests no registration (TS 24.501 5.4.4.3 a). The UE registers when its connection is released, after its answer.
 pub(crate) fn request_registration(ue: &mut UeContext, env: &mut Env<'_>) {
     if !matches!(ue.procedure, Procedure::Idle) || !ue.is_reachable(env) {
         return;
     }
     let mut command = ConfigurationUpdateCommand::new();
     command.guti = Some(MobileIdentity::FiveGGuti(registration::renew_guti(ue, env)));
+    if !ue.is_emergency_registered() && !ue.slices.allowed.is_empty() {
+        command.allowed_nssai = Some(ue.slices.allowed_nssai());
+        (command.rejected_nssai, command.extended_rejected_nssai) =
+            ue.rejection_ies(ue.slices.rejected_nssai());
+    }
     command.indication =
         Some(ConfigurationUpdateIndication { acknowledgement: true, registration_requested: true });
     let command = Retransmission::send(ue, env, Timer::T3555, command);
@@ -218,7 +224,12 @@ impl AwaitingConfigurationUpdateComplete {
             n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
             return true;
         }
-        false
+        let is_to_register = command.indication.is_some_and(|it| it.registration_requested);
+        if is_to_register && !has_emergency {
+            // TS 24.501 5.4.4.4.
+            n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
+        }
+        is_to_register && !has_emergency
     }
 
     /// T3555 expired: retransmits the command; on the fifth expiry both 5G-GUTIs stay valid (TS

@@ -63,7 +63,7 @@ pub(crate) fn error_indicated(ue: &mut UeContext, env: &mut Env<'_>, error: &Err
         (None, Some(Cause::RadioNetwork(CauseRadioNetwork::multiple_PDU_session_ID_instances))) => {
             (true, false)
         }
-        (None, Some(Cause::Protocol(_))) => (releases.is_empty(), setups.is_empty()),
+        // It may be about any other message.
         (None, _) => (false, false),
     };
     if is_setup && let Some(id) = only(&setups) {

@@ -55,9 +55,9 @@ pub(crate) fn resume(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// Whether a UDM has not processed a request, or has failed in it for some time: a later request may succeed.
+/// Whether a UDM, or the NF that it requests, does not answer, or not for some time: a later request may succeed.
 fn is_unanswered(problem: &Problem) -> bool {
-    problem.status >= 500 || problem.is(&Cause::NfDiscoveryFailure)
+    matches!(problem.status, 503 | 504) || problem.is(&Cause::NfDiscoveryFailure)
 }
 
 /// The UDM has not given the data: [`resume`] requests them after some time.

@@ -902,7 +902,9 @@ fn a_ue_that_does_not_register_after_the_handover_is_requested_to() {
     assert!(command.indication.unwrap().registration_requested);
     assert!(command.guti.is_some());
     phone.send(&mut target, ConfigurationUpdateComplete::new());
-    assert_eq!((target.amf.audit().in_procedure, target.running()), (0, vec![Timer::Handover]));
+    phone.released(&mut target);
+    let audit = target.amf.audit();
+    assert_eq!((audit.in_procedure, audit.registered, audit.connected), (0, 1, 0));
 }
 
 /// HANDOVER REQUIRED of a UE that was handed over from another AMF, and has not registered.

@@ -10,8 +10,8 @@ use pith_nas::GmmMessage;
 use pith_nas::gmm::{
     ConfigurationUpdateComplete, DeregistrationAcceptUeTerminated, DeregistrationRequestUeTerminated,
 };
-use pith_nas::ie::RegistrationKind;
-use pith_ngap::{CauseRadioNetwork, UeContextReleaseCommand};
+use pith_nas::ie::{RegistrationKind, ServiceType};
+use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, UeContextReleaseCommand};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Cause as SbiCause, Operation, Problem, Reply, Request, Response};
 
@@ -66,9 +66,15 @@ fn a_ue_that_registers_elsewhere_since_is_not_kept_by_the_target_amf() {
 fn a_ue_that_does_not_follow_the_request_to_register_is_deregistered() {
     let (mut target, mut phone) = arrived(Some(Ok(Response::NoContent)));
     target.expire(Timer::Handover);
-    let message = phone.receive(&mut target);
-    assert!(matches!(message, GmmMessage::ConfigurationUpdateCommand(_)), "{message:?}");
+    let command = phone.take_guti(&mut target);
+    assert!(command.allowed_nssai.is_some(), "a command with a 5G-GUTI alone requests no registration");
     phone.send(&mut target, ConfigurationUpdateComplete::new());
+    phone.released(&mut target);
+    let request = phone.service_request(ServiceType::Signalling);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut target, nas);
+    phone.receive(&mut target);
+    phone.context_setup_response(&mut target, &[]);
     target.expire(Timer::Handover);
     assert!(requested(&mut target, &mut phone).deregistration_type.re_registration_required);
     assert!(!target.running().contains(&Timer::Handover), "it is not awaited any longer");
@@ -81,11 +87,13 @@ fn a_ue_that_does_not_follow_the_request_to_register_is_deregistered() {
 fn a_ue_that_registers_after_the_request_is_not_awaited_any_longer() {
     let (mut target, mut phone) = arrived(Some(Ok(Response::NoContent)));
     target.expire(Timer::Handover);
-    phone.receive(&mut target);
+    phone.take_guti(&mut target);
     phone.send(&mut target, ConfigurationUpdateComplete::new());
+    assert_eq!(phone.released(&mut target), Cause::Nas(CauseNas::normal_release));
     target.take_ladder();
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
-    phone.send(&mut target, request);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut target, nas);
     phone.accepted(&mut target);
     let ladder = target.take_ladder();
     for operation in ["ThreeGppRegistration", "GetDataSets", "SdmSubscribe", "CreateAmPolicyAssociation"] {

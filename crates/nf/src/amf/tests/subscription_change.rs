@@ -137,7 +137,7 @@ fn an_idle_ue_gets_its_slices_when_it_connects() {
 /// The notification has been answered, and comes once: for example the NRF is not reachable when the data are to be requested.
 #[test]
 fn data_that_the_udm_does_not_give_are_requested_again_after_some_time() {
-    for cause in [Cause::NfDiscoveryFailure, Cause::TimedOutRequest, Cause::SystemFailure] {
+    for cause in [Cause::NfDiscoveryFailure, Cause::TimedOutRequest, Cause::NfCongestion] {
         let (mut world, mut phone) = (served(&[1, 2], &[1, 2]), Phone::default());
         register(&mut world, &mut phone, &[1, 2]);
         world.script.insert(Operation::GetDataSets, Some(Err(Problem::new(cause).into())));

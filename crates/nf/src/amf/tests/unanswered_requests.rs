@@ -2,10 +2,12 @@
 //! 38.413 8.2.1, 8.2.2, 8.7.5): the session's identity can be used again.
 
 use super::handover_between_amfs::take_message;
-use super::n2_handover::{connected, updates};
+use super::n2_handover::{answer, connected, updates};
 use super::pdu_session::{message, release_response, reported, setup_response, status_notify};
 use super::world::*;
 use crate::kit::Timer;
+use pith_nas::GmmMessage;
+use pith_nas::ie::ServiceType;
 use pith_ngap::transfer::SetupUnsuccessfulTransfer;
 use pith_ngap::{Cause, CauseProtocol, CauseRadioNetwork, ErrorIndication};
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
@@ -122,10 +124,9 @@ fn is_set_up(world: &mut World, phone: &Phone) {
 
 #[test]
 fn a_session_is_set_up_after_a_release_that_the_gnb_does_not_answer_properly() {
-    let answers: [Answer; 5] = [
+    let answers: [Answer; 4] = [
         guard_expires,
         does_not_know_the_session,
-        does_not_understand,
         release_response_without_sessions,
         release_response_that_can_not_be_processed,
     ];
@@ -145,13 +146,8 @@ fn a_session_is_set_up_after_a_release_that_the_gnb_does_not_answer_properly() {
 /// It is not known whether the gNB has the former resources, nor whether the UE has got the accept.
 #[test]
 fn a_session_is_set_up_after_a_setup_that_the_gnb_does_not_answer_properly() {
-    let answers: [Answer; 5] = [
-        releases_instead,
-        answers_nothing,
-        has_the_session_already,
-        does_not_understand,
-        setup_response_without_sessions,
-    ];
+    let answers: [Answer; 4] =
+        [releases_instead, answers_nothing, has_the_session_already, setup_response_without_sessions];
     for answer in answers {
         let (mut world, mut phone) = connected(&[6]);
         phone.send(&mut world, establishment(5));
@@ -203,6 +199,80 @@ fn an_error_indication_that_may_answer_two_requests_ends_neither() {
     assert_eq!(reported(&mut world), [N2SmInfoType::PduResSetupRsp]);
     world.expire(Timer::NgapGuard);
     assert_eq!(reported(&mut world), [N2SmInfoType::PduResSetupFail]);
+}
+
+/// A protocol error may be one of any other message, such as DOWNLINK NAS TRANSPORT.
+#[test]
+fn an_error_indication_that_names_no_procedure_does_not_end_a_setup() {
+    let (mut world, mut phone) = connected(&[]);
+    phone.send(&mut world, establishment(5));
+    requests_setup(&mut world, 5);
+    world.calls.clear();
+    does_not_understand(&mut world, &phone);
+    assert_eq!(updates(&world), []);
+    setup_response(&mut world, &phone, true);
+    assert_eq!(reported(&mut world), [N2SmInfoType::PduResSetupRsp]);
+}
+
+/// The SMF has session 5 set up again, and the gNB does not answer the setup.
+fn with_open_setup() -> (World, Phone) {
+    let (mut world, phone) = connected(&[5]);
+    world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"first")))).unwrap();
+    let _ = take_message!(world, GNB, PduSessionResourceReleaseCommand);
+    release_response(&mut world, &phone);
+    let request = take_message!(world, GNB, PduSessionResourceSetupRequest);
+    assert_eq!(request.sessions[0].transfer, b"first");
+    (world, phone)
+}
+
+/// The UE requests the user plane of session 5, which the SMF activates.
+fn requests_service(world: &mut World, phone: &mut Phone) {
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    world.calls.clear();
+    phone.send(world, request);
+    assert_eq!(updates(world)[0].up_cnx_state, Some(UpCnxState::Activating));
+    answer(world, Some(N2SmInfoType::PduResSetupReq));
+    let GmmMessage::ServiceAccept(accept) = phone.receive(world) else { panic!() };
+    assert!(accept.reactivation_result.is_none_or(|failed| failed.is_empty()), "{accept:?}");
+    assert!(world.downlinks.is_empty(), "the gNB is to answer first: {:?}", world.downlinks);
+}
+
+fn user_plane_follows(world: &mut World, phone: &Phone) {
+    let request = take_message!(world, GNB, PduSessionResourceSetupRequest);
+    assert_eq!(request.sessions[0].transfer, b"PDU_RES_SETUP_REQ");
+    world.calls.clear();
+    setup_response(world, phone, true);
+    assert_eq!(reported(world), [N2SmInfoType::PduResSetupRsp]);
+    assert!(!world.running().contains(&Timer::NgapGuard));
+}
+
+/// A setup that the gNB has not answered is released there. Meanwhile the UE requests its user plane.
+#[test]
+fn a_service_request_during_a_release_gets_its_user_plane_after_it() {
+    let answers: [Answer; 2] = [release_response, guard_expires];
+    for answer in answers {
+        let (mut world, mut phone) = with_open_setup();
+        world.expire(Timer::NgapGuard);
+        let _ = take_message!(world, GNB, PduSessionResourceReleaseCommand);
+        requests_service(&mut world, &mut phone);
+        answer(&mut world, &phone);
+        user_plane_follows(&mut world, &phone);
+    }
+}
+
+/// The gNB has answered the release of a session only, and not its setup before. The next setup waits: its answer would be taken as that to the first.
+#[test]
+fn a_setup_waits_for_the_answer_to_a_former_one() {
+    let (mut world, mut phone) = with_open_setup();
+    world.request(transfer(5, None, Some((NgapIe::PduResRelCmd, b"release")))).unwrap();
+    let _ = take_message!(world, GNB, PduSessionResourceReleaseCommand);
+    release_response(&mut world, &phone);
+    requests_service(&mut world, &mut phone);
+    world.expire(Timer::NgapGuard);
+    let _ = take_message!(world, GNB, PduSessionResourceReleaseCommand);
+    release_response(&mut world, &phone);
+    user_plane_follows(&mut world, &phone);
 }
 
 #[test]

@@ -655,6 +655,16 @@ impl Phone {
         accept
     }
 
+    /// Decodes CONFIGURATION UPDATE COMMAND and stores the 5G-GUTI.
+    pub fn take_guti(&mut self, world: &mut World) -> Box<gmm::ConfigurationUpdateCommand> {
+        let GmmMessage::ConfigurationUpdateCommand(command) = self.receive(world) else {
+            panic!("a command")
+        };
+        let Some(MobileIdentity::FiveGGuti(guti)) = command.guti else { panic!("with a 5G-GUTI") };
+        self.guti = Some(guti);
+        command
+    }
+
     pub fn context_setup_response(&self, world: &mut World, sessions: &[u8]) {
         let message = pith_ngap::InitialContextSetupResponse {
             amf_ue_ngap_id: self.amf_id.unwrap(),

@@ -173,7 +173,7 @@ fn what_the_pcf_does_not_answer_is_asked_with_the_next_notification() {
 #[test]
 fn data_that_are_not_given_are_requested_again_after_some_time() {
     for failing in [Operation::GetSmData, Operation::UpdateSmPolicy] {
-        for cause in [Cause::NfDiscoveryFailure, Cause::TimedOutRequest, Cause::SystemFailure] {
+        for cause in [Cause::NfDiscoveryFailure, Cause::TimedOutRequest, Cause::NfCongestion] {
             let mut world = World::established();
             subscribe(&mut world, 80);
             let answer = world.script.insert(failing, problem(cause)).unwrap();
