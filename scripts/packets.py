@@ -434,6 +434,15 @@ def spoofed_sources_are_dropped(lab):
     lab.expect_no_uplink()
 
 
+def packets_of_other_flows_than_the_sessions_are_dropped(lab):
+    lab.session()
+    for qfi in (0, QFI - 1, QFI + 1, 63):
+        packet = lab.tunnel(udp(lab.ue, SERVER))
+        packet[GTPPDUSessionContainer].QFI = qfi
+        lab.ran.send(packet)
+    lab.expect_no_uplink()
+
+
 def wrong_lengths_are_dropped(lab):
     lab.session()
     inner = udp(lab.ue, SERVER)
@@ -643,6 +652,7 @@ CASES = [
     frame_padding_is_removed,
     spoofed_sources_are_dropped,
     closed_destinations_are_dropped,
+    packets_of_other_flows_than_the_sessions_are_dropped,
     gateway_answers_only_pings,
     unknown_n3_peer_gets_only_an_echo_response,
     wrong_lengths_are_dropped,

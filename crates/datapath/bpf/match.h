@@ -62,15 +62,19 @@ INLINE int filter_takes(const struct match *match, const struct key *key, u8 dir
 	return within(local, &match->local, &match->local_mask) && within(remote, &match->remote, &match->remote_mask);
 }
 
+/* Whether the rule's packets may have that QFI. */
+INLINE int has_qfi(const struct rule *rule, u8 qfi)
+{
+	return rule->qfis >> (qfi & 0x3f) & 1;
+}
+
 INLINE int comes_from(const struct rule *rule, const struct origin *origin)
 {
 	if (origin->direction == DOWNLINK)
 		return !(rule->flags & RULE_TUNNEL);
 	if (!(rule->flags & RULE_TUNNEL) || rule->teid != origin->teid)
 		return 0;
-	if (rule->qfis == ~0ull)
-		return 1;
-	return origin->qfi != NO_QFI && rule->qfis >> (origin->qfi & 0x3f) & 1;
+	return rule->flags & RULE_ANY_QFI || (origin->qfi != NO_QFI && has_qfi(rule, origin->qfi));
 }
 
 /* A rule in the session's block. */

@@ -60,6 +60,7 @@ enum drop_reason {
 	CLOSED_DESTINATION,
 	UNKNOWN_PEER,
 	LOST_CONGESTION,
+	UNKNOWN_QFI,
 	DROP_REASONS
 };
 
@@ -69,6 +70,7 @@ enum drop_reason {
 #define RULE_DOWNLINK 8  /* its packets go to the UE, wherever they come from */
 #define RULE_ONWARD 16   /* they come by a tunnel and leave by another */
 #define RULE_PEER_V6 32  /* the far end's address is IPv6 */
+#define RULE_ANY_QFI 64  /* packets match with any QFI, or none */
 
 #define RULE_METERS 3
 #define RULE_URRS 2
@@ -80,7 +82,7 @@ struct rule {
 	u8 qfi; /* the octet of the container: the QFI, and the RQI (0x40) of downlink packets */
 	u8 dscp;
 	u32 teid;
-	u64 qfis;        /* a bit for each matching QFI; all bits set: any QFI, or none */
+	u64 qfis;        /* a bit for each QFI that its packets may have; without RULE_ANY_QFI only these match */
 	u32 tunnel_teid; /* of the tunnel's peer */
 	u32 peer[4];     /* the tunnel's peer; wire; an IPv4 address is the first */
 	u32 meters[RULE_METERS];
@@ -241,7 +243,6 @@ struct cpu {
 	struct traffic across;           /* forwarded from tunnel to tunnel */
 	u64 unknown_peer_due;            /* when the next packet of an unknown peer is passed to user space */
 	u64 given;                       /* whether the packet in processing came by the cpumap: spread.h */
-	u64 reserved[1];
 };
 
 /* A next hop of the kernel's routes and neighbours, cached for ROUTE_LIFE. */

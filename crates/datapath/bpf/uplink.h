@@ -256,6 +256,9 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	struct traffic *in = &path->cpu->n3_rest;
 	if (!rule)
 		return drop(path, in, flow.length, NO_RULE_FOUND);
+	/* Packets without a PDU Session Container pass: rules/compile.rs. */
+	if (gpdu.qfi != NO_QFI && !has_qfi(rule, gpdu.qfi))
+		return drop(path, in, flow.length, UNKNOWN_QFI);
 	if (action_of(rule) == TO_USER)
 		return redirect_uplink(ctx, path, session, &flow);
 	if (session->flags && !(rule->flags & RULE_DOWNLINK) && !is_ues(session, &flow) && !is_framed(session, &flow))

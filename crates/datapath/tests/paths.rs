@@ -176,6 +176,43 @@ fn a_spoofed_source_is_dropped_and_counted() {
     }
 }
 
+/// TS 23.501 5.7.1.7; the marking of a flow of the session that other filters select leaves the packet to the rule of all packets.
+#[test]
+fn a_packet_with_a_qfi_of_no_flow_of_its_session_is_dropped_and_counted() {
+    for mut lab in labs() {
+        let mut session = session_with_flow(5, false);
+        let filters = session.pdrs[2].filters.clone();
+        let (id, precedence, qers, qfis) = (PdrId(4), 10, vec![QerId(3)], vec![Qfi(5)]);
+        session.pdrs.push(Pdr { id, precedence, filters, qers, qfis, ..session.pdrs[0].clone() });
+        lab.install(session.clone());
+        let (server, special) = (lab.data_network(7000), lab.data_network(7001));
+        lab.uplink_in(6, TEID, &udp(UE, SERVER, 7001, b"not a flow of the session"));
+        lab.uplink_in(0, TEID, &udp(UE, SERVER, 7000, b"neither"));
+        lab.wait_dropped(DropReason::UnknownQfi, 2);
+        for qfi in [5, QFI] {
+            for (to, port) in [(&server, 7000), (&special, 7001)] {
+                lab.uplink_in(qfi, TEID, &udp(UE, SERVER, port, &[qfi]));
+                assert_eq!(receive(to), [qfi]);
+            }
+        }
+        let bare = udp(UE, SERVER, 7000, b"without a container");
+        let length = (bare.len() as u16).to_be_bytes();
+        let header = [&[0x30, 255, length[0], length[1]], &TEID.to_be_bytes()[..]].concat();
+        lab.gnb.send_to(&[header, bare].concat(), (UPF, GTPU_PORT)).unwrap();
+        assert_eq!(receive(&server), b"without a container");
+        assert_eq!(lab.upf.counters().dropped, [(DropReason::UnknownQfi, 2)]);
+        assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.uplink_packets, 5);
+
+        // The flow ends while its packets are on the way.
+        lab.install(Session { former_qfis: vec![Qfi(5)], ..support::session() });
+        lab.uplink_in(5, TEID, &udp(UE, SERVER, 7001, b"late"));
+        assert_eq!(receive(&special), b"late");
+        lab.install(support::session());
+        lab.uplink_in(5, TEID, &udp(UE, SERVER, 7001, b"too late"));
+        lab.wait_dropped(DropReason::UnknownQfi, 3);
+    }
+}
+
 #[test]
 fn a_ue_cannot_impersonate_another_by_a_nested_tunnel() {
     for mut lab in labs() {

@@ -335,6 +335,9 @@ pub fn select_rule<'r>(
 ) -> Result<(&'r Rule, Action), Refusal<'r>> {
     let rule = rules.find(origin, flow, qfi).ok_or((None, DropReason::NoRule))?;
     let refuse = |reason| Err((Some(rule), reason));
+    if !rule.permits(qfi) {
+        return refuse(DropReason::UnknownQfi);
+    }
     // The anchor answers the UE's Neighbour Discovery, behind this UPF.
     let is_for_anchor =
         matches!(rule.action, Some(Action::Forward(Destination::Tunnel(_)))) && flow.is_on_link();

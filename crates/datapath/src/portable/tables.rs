@@ -137,6 +137,7 @@ pub mod tests {
             fars: vec![],
             qers: vec![],
             urrs: vec![],
+            former_qfis: vec![],
         }
     }
 

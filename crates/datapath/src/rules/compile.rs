@@ -104,8 +104,13 @@ impl Rules {
         let mut pdrs: Vec<&Pdr> = session.pdrs.iter().collect();
         pdrs.sort_by_key(|pdr| pdr.precedence);
         let pdrs = pdrs.into_iter().zip(0..);
-        let rules: Box<[Rule]> =
+        let mut rules: Box<[Rule]> =
             pdrs.map(|(pdr, index)| Rule::compile(pdr, index, session, &qos, urrs)).collect();
+        if let Some(qfis) = session.uplink_qfis() {
+            let permitted = qfis.into_iter().fold(0, |bits, qfi| bits | qfi_bit(qfi));
+            let uplink = rules.iter_mut().filter(|rule| rule.direction() == Direction::Uplink);
+            uplink.for_each(|rule| rule.permitted_qfis = permitted);
+        }
         let framed = session.framed_routes.clone().into();
         let downlink = rules.iter().filter(|rule| rule.direction() == Direction::Downlink);
         let downlink_peer = downlink.filter_map(Rule::peer).next();
@@ -148,7 +153,7 @@ impl Rules {
     /// prefix, and the packet's rule forwards to the data network. At a UPF between gNB and anchor it forwards into a tunnel.
     pub fn ends_link(&self, origin: Origin, flow: &Flow, qfi: Option<Qfi>) -> bool {
         let is_to_network = |rule: &Rule| rule.action == Some(Action::Forward(Destination::Network));
-        let is_open = |rule: &Rule| rule.direction() == Direction::Uplink && rule.open;
+        let is_open = |rule: &Rule| rule.direction() == Direction::Uplink && rule.open && rule.permits(qfi);
         self.ue.v6.is_some()
             && self.find(origin, flow, qfi).is_some_and(|rule| is_open(rule) && is_to_network(rule))
     }
@@ -214,6 +219,8 @@ pub struct Rule {
     pub filters: Box<[SdfFilter]>,
     /// A bit for each matching QFI; all set if the PDR names none.
     pub qfis: u64,
+    /// A bit for each QFI that matching packets may have; all set unless they are uplink packets whose marking is verified.
+    pub permitted_qfis: u64,
     pub open: bool,
     /// The QoS flow of its packets.
     pub flow: Arc<MeteredFlow>,
@@ -237,6 +244,7 @@ impl Rule {
             source: pdr.source,
             filters: pdr.filters.clone().into(),
             qfis: qfi_bits(&pdr.qfis),
+            permitted_qfis: u64::MAX,
             open: named().all(|qer| qer.gates.of(direction) == Gate::Open),
             flow: flow.cloned().unwrap_or_else(|| Arc::new(MeteredFlow::new([], Arc::default()))),
             flow_index,
@@ -254,6 +262,12 @@ impl Rule {
         comes_from
             && (self.qfis == u64::MAX || qfi.is_some_and(|qfi| self.qfis & qfi_bit(qfi) != 0))
             && (self.filters.is_empty() || self.filters.iter().any(|filter| matches(filter, flow, direction)))
+    }
+
+    /// Whether a matching packet may have that QFI. Packets without one may pass: they take the rules that name none, those of the default
+    /// flow. A gNB sends the PDU Session Container with each uplink packet (TS 38.415 5.5.2.2), but simulated radios may omit it.
+    pub fn permits(&self, qfi: Option<Qfi>) -> bool {
+        qfi.is_none_or(|qfi| self.permitted_qfis & qfi_bit(qfi) != 0)
     }
 
     /// The peer of its outgoing tunnel.

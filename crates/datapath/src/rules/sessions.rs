@@ -162,6 +162,7 @@ mod tests {
                 threshold: VolumeLimits::default(),
                 quota: VolumeLimits::default(),
             }],
+            former_qfis: vec![],
         }
     }
 

@@ -87,6 +87,7 @@ mod tests {
             fars: vec![],
             qers: vec![],
             urrs: vec![],
+            former_qfis: vec![],
         };
         let rules = Sessions::new(Pools::on_heap(1), Enforcement::Shape).install(&none).rules;
         let tracer = Tracer::default();

@@ -19,7 +19,7 @@ pub const RULE_METERS: usize = 3;
 /// Maximum number of URRs of a rule.
 pub const RULE_URRS: usize = 2;
 /// Reasons by which the program counts drops.
-pub const DROP_REASONS: usize = 23;
+pub const DROP_REASONS: usize = 24;
 /// Set in the index of a meter or counter that is in a session's block; the other bits are the session's
 /// slot.
 pub const IN_BLOCK: u32 = 0x8000_0000;
@@ -65,6 +65,8 @@ pub const RULE_DOWNLINK: u8 = 8;
 pub const RULE_ONWARD: u8 = 16;
 /// The tunnel's peer has an IPv6 address.
 pub const RULE_PEER_V6: u8 = 32;
+/// Packets match with any QFI, or none.
+pub const RULE_ANY_QFI: u8 = 64;
 
 /// In the octet of the QFI: packets have the RQI, too (TS 38.415 5.5.2.1).
 pub const MARK_RQI: u8 = 0x40;
@@ -83,7 +85,7 @@ pub struct Rule {
     pub dscp: u8,
     /// The TEID of the receiving tunnel.
     pub teid: u32,
-    /// A bit for each matching QFI.
+    /// A bit for each QFI that its packets may have. Without [`RULE_ANY_QFI`] only these match.
     pub qfis: u64,
     pub tunnel_teid: u32,
     /// The tunnel's peer, in wire order; an IPv4 address is the first.
@@ -376,7 +378,6 @@ pub struct Cpu {
     pub unknown_peer_due: AtomicU64,
     /// Whether another CPU gave it the packet in processing.
     pub given: AtomicU64,
-    pub reserved: [AtomicU64; 1],
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are valid; the program writes only fields

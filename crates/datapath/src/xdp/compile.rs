@@ -220,7 +220,10 @@ pub fn address(of: IpAddr) -> Address {
 }
 
 fn compile_rule(rule: &Rule, n3: N3Side) -> layout::Rule {
-    let mut compiled = layout::Rule { qfis: rule.qfis, ..layout::Rule::default() };
+    let mut compiled = layout::Rule { qfis: rule.qfis & rule.permitted_qfis, ..layout::Rule::default() };
+    if rule.qfis == u64::MAX {
+        compiled.flags |= layout::RULE_ANY_QFI;
+    }
     if rule.open {
         compiled.flags |= layout::RULE_OPEN;
     }

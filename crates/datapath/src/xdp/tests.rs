@@ -235,6 +235,7 @@ fn session() -> Session {
             rqi: false,
         }],
         urrs: vec![Urr { id: UrrId(1), threshold: no_limits, quota: no_limits }],
+        former_qfis: vec![],
     }
 }
 
@@ -831,6 +832,7 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
     session.pdrs.extend([special, upward]);
     session.pdrs[0].precedence = 900;
     session.fars.push(Far { id: FarId(3), action: Action::Drop });
+    session.qers.push(Qer { id: QerId(2), qfi: Some(Qfi(8)), ..session.qers[0].clone() });
     let Some(lab) = lab(&session) else { return };
     let from = |source, port, to| to_ue(&ipv4(source, UE, 64, 17, &udp(port, to, b"x")));
     for (frame, verdict) in [
@@ -849,6 +851,59 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
     let mut other_flow = gpdu(TEID, &up(64));
     other_flow[14] = 8;
     assert_eq!(lab.run(&tunnelled(&other_flow)).0, REDIRECT);
+}
+
+/// TS 23.501 5.7.1.7: by the rule without filters and by several, and at once after a change of flows.
+#[test]
+fn a_packet_with_a_qfi_of_no_flow_of_its_session_is_dropped() {
+    let marked = |qfi| {
+        let mut message = gpdu(TEID, &up(64));
+        message[14] = qfi;
+        tunnelled(&message)
+    };
+    let Some(mut lab) = lab(&session()) else { return };
+    for qfi in [0, 8, 10, 63] {
+        lab.drops(&marked(qfi), DropReason::UnknownQfi);
+    }
+    let mut other_source = gpdu(TEID, &ipv4([10, 45, 0, 3], SERVER, 64, 17, &[]));
+    other_source[14] = 8;
+    lab.drops(&tunnelled(&other_source), DropReason::UnknownQfi);
+    assert_eq!(lab.run(&marked(9)).0, REDIRECT);
+    let bare = [&[0x30, 255, 0, up(64).len() as u8], &TEID.to_be_bytes()[..], &up(64)].concat();
+    assert_eq!(lab.run(&tunnelled(&bare)).0, REDIRECT, "without a PDU Session Container");
+
+    let mut with_flow = session();
+    let filters =
+        "permit out 17 from 172.17.0.0/24 7000 to assigned".parse::<FlowDescription>().unwrap().filters;
+    let flow = Pdr {
+        id: PdrId(3),
+        precedence: 1,
+        filters,
+        qfis: vec![Qfi(8)],
+        qers: vec![QerId(2)],
+        ..with_flow.pdrs[0].clone()
+    };
+    with_flow.pdrs.push(flow);
+    with_flow.qers.push(Qer { id: QerId(2), qfi: Some(Qfi(8)), ..with_flow.qers[0].clone() });
+    lab.install(&with_flow);
+    for qfi in [8, 9] {
+        assert_eq!(lab.run(&marked(qfi)).0, REDIRECT, "{qfi}");
+    }
+    lab.drops_only(&marked(10), DropReason::UnknownQfi);
+    lab.install(&Session { former_qfis: vec![Qfi(8)], ..session() });
+    assert_eq!(lab.run(&marked(8)).0, REDIRECT, "of a flow that was there until now");
+    lab.install(&session());
+    lab.drops_only(&marked(8), DropReason::UnknownQfi);
+}
+
+#[test]
+fn a_upf_between_gnb_and_anchor_passes_packets_of_any_flow() {
+    let mut onward = onward("172.16.0.2");
+    onward.qers[0].qfi = Some(Qfi(9));
+    let Some(lab) = lab(&onward) else { return };
+    let mut message = gpdu(TEID, &up(64));
+    message[14] = 8;
+    assert_eq!(lab.run(&tunnelled(&message)).0, REDIRECT);
 }
 
 /// Two sessions whose TEIDs, addresses and prefixes have the same low bits, and therefore the same set.

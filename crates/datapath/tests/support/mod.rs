@@ -216,7 +216,12 @@ impl Lab {
 
     /// Sends an inner packet by a tunnel.
     pub fn uplink(&self, teid: u32, inner: &[u8]) {
-        self.gnb.send_to(&gpdu(teid, inner), (UPF, GTPU_PORT)).unwrap();
+        self.uplink_in(QFI, teid, inner);
+    }
+
+    /// The same of that QoS flow.
+    pub fn uplink_in(&self, qfi: u8, teid: u32, inner: &[u8]) {
+        self.gnb.send_to(&gpdu_in(qfi, teid, inner), (UPF, GTPU_PORT)).unwrap();
     }
 
     /// A socket of the data network.
@@ -311,7 +316,12 @@ pub fn bound(address: (Ipv4Addr, u16)) -> UdpSocket {
 
 /// An inner packet as a gNB sends it.
 pub fn gpdu(teid: u32, inner: &[u8]) -> Vec<u8> {
-    let information = UlPduSessionInformation { qfi: QFI, qos_monitoring: None };
+    gpdu_in(QFI, teid, inner)
+}
+
+/// The same of that QoS flow.
+pub fn gpdu_in(qfi: u8, teid: u32, inner: &[u8]) -> Vec<u8> {
+    let information = UlPduSessionInformation { qfi, qos_monitoring: None };
     [&information.gpdu_header(teid, inner.len()).unwrap()[..], inner].concat()
 }
 
@@ -454,6 +464,7 @@ pub fn session_of(id: u64, ue: Ipv4Addr, teid: u32, gnb_teid: u32) -> Session {
             Qer { id: QerId(2), gates: Gates::OPEN, mbr: Some(rates), gbr: None, qfi: None, rqi: false },
         ],
         urrs: vec![Urr { id: UrrId(1), threshold: VolumeLimits::default(), quota: VolumeLimits::default() }],
+        former_qfis: Vec::new(),
     }
 }
 

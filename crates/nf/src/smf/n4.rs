@@ -99,12 +99,15 @@ fn rule_pdr_ids(rule: &Rule) -> [PdrId; 2] {
 }
 
 /// The PDRs of a rule: of each direction for which it has a filter. The uplink PDR matches packets of the rule's flow only: the UE's
-/// marking is verified (TS 23.501 5.7.1.8). `far` is that of downlink packets.
+/// marking is verified (TS 23.501 5.7.1.7). Packets with the marking of another flow are those of the default one, as the UE may not have
+/// the change of a rule yet. A rule with a closed gate applies whatever the marking. `far` is that of downlink packets.
 fn rule_pdrs(rule: &Rule, address: UeAddress, (f_teid, far): (FTeid, FarId)) -> Vec<CreatePdr> {
     let [uplink_id, downlink_id] = rule_pdr_ids(rule);
     let mut uplink = uplink_pdr(address);
-    (uplink.pdr_id, uplink.pdi.local_f_teid, uplink.pdi.qfis) =
-        (uplink_id, Some(f_teid), vec![Qfi(rule.qfi)]);
+    (uplink.pdr_id, uplink.pdi.local_f_teid) = (uplink_id, Some(f_teid));
+    if rule.gates().uplink {
+        uplink.pdi.qfis = vec![Qfi(rule.qfi)];
+    }
     let mut downlink = downlink_pdr(address);
     (downlink.pdr_id, downlink.far_id) = (downlink_id, Some(far));
     let qers = if rule.qos().guaranteed.is_some() { vec![] } else { vec![QER] };

@@ -143,6 +143,8 @@ drop_reasons! {
     UnknownPeer = "unknown_peer",
     /// A packet without ECN whose outer header a router has marked with CE: the mark would be lost (RFC 6040 4.2).
     LostCongestion = "lost_congestion",
+    /// An uplink packet with a QFI of which its session has no QoS flow (TS 23.501 5.7.1.7).
+    UnknownQfi = "unknown_qfi",
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! ([`DropReason::NoRule`](super::DropReason::NoRule)).
 
 use super::{AddressRange, SdfFilter, VolumeLimits};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The UP function's SEID of a session.
@@ -53,6 +54,8 @@ pub struct Session {
     pub qers: Vec<Qer>,
     /// Usage counters.
     pub urrs: Vec<Urr>,
+    /// QoS flows that the session had until recently: uplink packets may still have their QFIs, and match the rules that name none.
+    pub former_qfis: Vec<Qfi>,
 }
 
 impl Session {
@@ -66,7 +69,26 @@ impl Session {
             fars: Vec::new(),
             qers: Vec::new(),
             urrs: Vec::new(),
+            former_qfis: Vec::new(),
         }
+    }
+
+    /// The QoS flows that the rules name: in a QER or in a PDI.
+    pub fn qfis(&self) -> BTreeSet<Qfi> {
+        let of_qers = self.qers.iter().filter_map(|qer| qer.qfi);
+        of_qers.chain(self.pdrs.iter().flat_map(|pdr| pdr.qfis.iter().copied())).collect()
+    }
+
+    /// The QFIs that uplink packets may have: the UPF verifies that their marking agrees with the QoS rules of the UE (TS 23.501 5.7.1.7).
+    /// `None`: any. That is so where the rules do not name the flow of an uplink PDR, and where uplink packets are forwarded into a tunnel: a
+    /// UPF between gNB and anchor may have no rules of single flows, and the anchor verifies.
+    pub fn uplink_qfis(&self) -> Option<BTreeSet<Qfi>> {
+        let is_tunnel = |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(_)));
+        let into_tunnel = |id: FarId| self.fars.iter().any(|far| far.id == id && is_tunnel(far));
+        let is_of_flow = |pdr: &Pdr| !pdr.qfis.is_empty() || self.qfi_of(pdr).is_some();
+        let mut uplink = self.pdrs.iter().filter(|pdr| pdr.source.direction() == Direction::Uplink);
+        let is_verified = uplink.all(|pdr| is_of_flow(pdr) && !into_tunnel(pdr.far));
+        is_verified.then(|| self.qfis().into_iter().chain(self.former_qfis.iter().copied()).collect())
     }
 
     /// The QFI that packets of a PDR get: that of the QER that the fewest PDRs refer to, of equal ones the first. A QER of several flows, such as

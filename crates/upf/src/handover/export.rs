@@ -106,6 +106,11 @@ fn session_record(session: &Session, usage: UsageRecord) -> Result<SessionRecord
         due: session.due,
         meters: session.measurements.meters().map(|(id, meter)| (id.0, meter.clone())).collect(),
         usage,
+        former_flows: session
+            .flows
+            .former()
+            .map(|(qfi, until)| FormerFlowRecord { qfi: qfi.0, until })
+            .collect(),
     })
 }
 

@@ -14,9 +14,11 @@ use super::record::*;
 use super::usage::usage;
 use crate::association::{Association, PathState};
 use crate::config::Config;
-use crate::contract::{Datapath, PdrId, Rates, SessionId, Teid, UeAddress};
+use crate::contract::{Datapath, PdrId, Qfi, Rates, SessionId, Teid, UeAddress};
 use crate::rejection::Rejection;
-use crate::session::{HeldPackets, Inactivity, Measurements, RuleSet, Session, allocate, compile};
+use crate::session::{
+    FlowHistory, HeldPackets, Inactivity, Measurements, RuleSet, Session, allocate, compile,
+};
 use crate::upf::{Purpose, Upf};
 
 /// Takes the records, in order.
@@ -133,7 +135,7 @@ impl Upf {
             return Err(HandoverError::Incomplete);
         }
         let usage = usage(&record.usage, now);
-        self.install_adopted(id, (node, cp), request, record, datapath)
+        self.install_adopted(now, (id, node, cp), request, record, datapath)
             .map(|()| datapath.add_usage(id, &usage))
             .map_err(|rejection| HandoverError::Session { session: id, reason: rejection.to_string() })
     }
@@ -141,8 +143,8 @@ impl Upf {
     /// The steps of a Session Establishment: rules, F-TEIDs as they are, compile, install.
     fn install_adopted(
         &mut self,
-        id: SessionId,
-        (node, cp): (NodeId, FSeid),
+        now: Duration,
+        (id, node, cp): (SessionId, NodeId, FSeid),
         request: SessionModificationRequest,
         record: SessionRecord,
         datapath: &mut dyn Datapath,
@@ -177,6 +179,9 @@ impl Upf {
             guaranteed_rates: Rates { uplink: 0, downlink: 0 },
             tunnels: Vec::new(),
             measurements: measurements.unwrap_or_default(),
+            flows: FlowHistory::resumed(
+                record.former_flows.into_iter().map(|flow| (Qfi(flow.qfi), flow.until)),
+            ),
             inactivity: record.inactivity.map(Inactivity::from),
             delayed: record.delayed.map(|delayed| (delayed.due, held(delayed.held))),
             reported: held(record.reported),
@@ -185,6 +190,10 @@ impl Upf {
             due: None,
         });
         self.sessions.commit(id, rules, &compiled, allocation.teids);
+        let mut compiled = compiled;
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.flows.apply(&mut compiled, now);
+        }
         datapath.begin(compiled.ue, true);
         datapath.install(Arc::new(compiled));
         self.sessions.set_due(id, record.due);

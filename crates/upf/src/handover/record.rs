@@ -79,6 +79,18 @@ pub struct SessionRecord {
     pub meters: Vec<(u32, Meter)>,
     /// Counted so far.
     pub usage: UsageRecord,
+    /// QoS flows that it had until recently.
+    #[serde(default)]
+    pub former_flows: Vec<FormerFlowRecord>,
+}
+
+/// A QoS flow that a session had until recently.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FormerFlowRecord {
+    pub qfi: u8,
+    /// Uplink packets may have its QFI until then.
+    #[serde(with = "micros")]
+    pub until: Duration,
 }
 
 /// What was counted for a session.

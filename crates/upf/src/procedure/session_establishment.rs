@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use pith_pfcp::IeType;
 use pith_pfcp::ie::{Cause, Choice, FSeid, FTeid, NodeId, PdnType, PfcpSeReqFlags};
@@ -17,7 +16,9 @@ use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
 use crate::contract::{self, Rates, SessionId, Teid, UeAddress};
 use crate::port::{Context, Notice};
 use crate::rejection::Rejection;
-use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, allocate, compile, cp_address};
+use crate::session::{
+    Allocation, FlowHistory, Inactivity, Measurements, RuleSet, Session, allocate, compile, cp_address,
+};
 use crate::upf::{ProcedureResult, Upf};
 
 impl Upf {
@@ -66,7 +67,7 @@ impl Upf {
         self.sessions.insert(Session { set, ..new_session(id, request, measurements, context) });
         self.sessions.commit(id, rules, &compiled, allocation.teids);
         context.datapath.begin(compiled.ue, restoring);
-        context.datapath.install(Arc::new(compiled));
+        self.install(context, compiled);
         self.schedule(context, id);
         context.notice(Notice::SessionEstablished { session: id });
         Ok(response)
@@ -197,6 +198,7 @@ fn new_session(
         guaranteed_rates: Rates { uplink: 0, downlink: 0 },
         tunnels: Vec::new(),
         measurements,
+        flows: FlowHistory::default(),
         inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, context.now)),
         delayed: None,
         reported: Vec::new(),

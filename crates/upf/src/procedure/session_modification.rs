@@ -6,7 +6,6 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use pith_pfcp::IeType;
 use pith_pfcp::ie::{ApplyAction, Cause, FarId, PfcpSmReqFlags};
@@ -60,7 +59,7 @@ impl Upf {
         // 6. Install the rules.
         self.adopt_session_parameters(context, id, request, measurements);
         self.sessions.commit(id, rules, &compiled, allocation.teids.clone());
-        context.datapath.install(Arc::new(compiled));
+        self.install(context, compiled);
         end_markers.iter().for_each(|tunnel| context.datapath.send_end_marker(tunnel));
         self.report_held_again(context, id, &notifying_fars(request));
         self.schedule(context, id);

@@ -127,6 +127,9 @@ impl Upf {
 
     /// Checks a session's usage and inactivity, and reports what is due.
     pub(crate) fn check_session_usage(&mut self, context: &mut Context<'_>, id: SessionId) {
+        if self.sessions.get(id).is_some_and(|session| session.flows.is_over(context.now)) {
+            self.reinstall(context, id);
+        }
         if self.has_many_requests(id) {
             return self.sessions.set_due(id, Some(context.now + self.config.t1));
         }
@@ -257,14 +260,22 @@ impl Upf {
         self.reinstall(context, id);
     }
 
-    /// Reinstalls a session's rules, after a BAR or a measurement has changed their effect.
+    /// Reinstalls a session's rules, after a BAR, a measurement, or the end of a former flow has changed their effect.
     fn reinstall(&mut self, context: &mut Context<'_>, id: SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
         // Only numbers have changed, or FARs for quota action, which existed when the rules were first
         // compiled: so compilation succeeds again.
         if let Ok(compiled) = compile(id, &session.rules, &session.measurements, &self.config) {
-            context.datapath.install(Arc::new(compiled));
+            self.install(context, compiled);
         }
+    }
+
+    /// Installs a session's rules, with its former flows.
+    pub(crate) fn install(&mut self, context: &mut Context<'_>, mut rules: contract::Session) {
+        if let Some(session) = self.sessions.get_mut(rules.id) {
+            session.flows.apply(&mut rules, context.now);
+        }
+        context.datapath.install(Arc::new(rules));
     }
 }
 

@@ -47,6 +47,7 @@ pub fn compile(
             .map(|urr| compile_urr(rules, urr, measurements))
             .collect::<Result<_, _>>()?,
         pdrs,
+        former_qfis: Vec::new(),
     })
 }
 

@@ -3,6 +3,7 @@
 mod allocate;
 mod compile;
 mod detection;
+mod flow_history;
 mod forwarding;
 mod framed;
 mod meter;
@@ -20,6 +21,7 @@ use pith_pfcp::ie::{ApnDnn, DownlinkDataServiceInformation, FSeid, FqCsid, NodeI
 
 pub use allocate::{Allocation, allocate};
 pub use compile::compile;
+pub use flow_history::FlowHistory;
 pub use forwarding::tunnel;
 pub use meter::{Meter, PACKET_AGE_ERROR};
 pub use provision::RuleSet;
@@ -66,6 +68,8 @@ pub struct Session {
     pub tunnels: Vec<Tunnel>,
     /// The measurements of its URRs.
     pub measurements: Measurements,
+    /// Its QoS flows.
+    pub flows: FlowHistory,
     /// The state of its user plane inactivity timer (TS 29.244 5.11.2).
     pub inactivity: Option<Inactivity>,
     /// Delayed downlink data reports (TS 29.244 8.2.28), and the time of their sending.
@@ -144,6 +148,7 @@ impl Session {
             due.map(|due| due.max(now + SHORTEST_WAIT))
         };
         let delayed = self.delayed.as_ref().map(|(due, _)| *due);
-        due.into_iter().chain(delayed).min()
+        let former_flows = self.flows.due().map(|due| due.max(now + SHORTEST_WAIT));
+        due.into_iter().chain(delayed).chain(former_flows).min()
     }
 }

@@ -176,6 +176,19 @@ fn a_state_is_the_same_after_it_was_handed_over() {
 }
 
 #[test]
+fn packets_of_a_removed_flow_are_accepted_as_long_as_by_one_process() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    world.answers = true;
+    world.modify(seid, crate::session::add_flow());
+    world.modify(seid, crate::session::remove_flow());
+    for (seconds, qfis) in [(60, &[pith_upf::contract::Qfi(2)][..]), (61, &[])] {
+        world.wait(seconds);
+        hand_over(&mut world, seid, 0);
+        assert_eq!(world.installed(seid).former_qfis, qfis);
+    }
+}
+
+#[test]
 fn incomplete_or_repeated_records_are_refused() {
     let (mut world, _, _) = World::with_session(pdu_session());
     let (records, _) = export(&mut world);

@@ -315,6 +315,7 @@ fn traffic_endpoints_are_shared_by_pdrs() {
 #[test]
 fn the_rqi_of_a_qer_is_set_and_cleared() {
     let (mut world, seid, _) = World::with_session(pdu_session());
+    world.answers = true;
     let mut request = add_flow();
     request.create_qers[0].rqi = Some(Rqi::RQI);
     assert_eq!(world.modify(seid, request).cause, Cause::RequestAccepted);
@@ -332,7 +333,7 @@ fn the_rqi_of_a_qer_is_set_and_cleared() {
 }
 
 /// A QoS flow: PDRs 3 and 4, QER 2, towards the data network and the gNB.
-fn add_flow() -> SessionModificationRequest {
+pub fn add_flow() -> SessionModificationRequest {
     let mut uplink = uplink_pdr(UE);
     uplink.pdr_id = PdrId(3);
     uplink.precedence = Precedence(10);
@@ -362,13 +363,92 @@ fn a_flow_is_added_and_removed() {
     assert_eq!(filter.protocol, Some(17));
     assert_eq!(filter.remote.ports.map(|ports| ports.first), Some(5060));
     assert_eq!(session.qers[1].gbr, Some(Rates { uplink: 100_000, downlink: 100_000 }));
-    let remove = SessionModificationRequest {
+    assert_eq!(world.modify(seid, remove_flow()).cause, Cause::RequestAccepted);
+    assert_eq!((world.installed(seid).pdrs.len(), world.upf.teids_in_use()), (2, 1));
+}
+
+pub fn remove_flow() -> SessionModificationRequest {
+    SessionModificationRequest {
         remove_pdrs: vec![RemovePdr::new(PdrId(3))],
         remove_qers: vec![RemoveQer::new(QerId(2))],
         ..SessionModificationRequest::new()
-    };
-    assert_eq!(world.modify(seid, remove).cause, Cause::RequestAccepted);
-    assert_eq!((world.installed(seid).pdrs.len(), world.upf.teids_in_use()), (2, 1));
+    }
+}
+
+/// TS 23.502 4.3.3.2: a new flow is known before the UE gets the command, and a removed one until the UE has got it for certain.
+#[test]
+fn packets_of_a_removed_flow_are_accepted_for_a_while() {
+    let qfis = |qfis: &[u8]| qfis.iter().copied().map(contract::Qfi).collect::<Vec<_>>();
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    world.answers = true;
+    let uplink = |world: &World| world.installed(seid).uplink_qfis().map(Vec::from_iter);
+    assert_eq!(uplink(&world), Some(qfis(&[1])));
+    world.modify(seid, add_flow());
+    assert_eq!(uplink(&world), Some(qfis(&[1, 2])));
+    assert_eq!(world.installed(seid).former_qfis, []);
+    world.modify(seid, remove_flow());
+    world.wait(60);
+    // Another change leaves it as it is.
+    world.modify(seid, SessionModificationRequest::new());
+    world.wait(59);
+    assert_eq!(
+        (uplink(&world), world.installed(seid).former_qfis.clone()),
+        (Some(qfis(&[1, 2])), qfis(&[2]))
+    );
+    world.wait(2);
+    assert_eq!((uplink(&world), world.installed(seid).former_qfis.clone()), (Some(qfis(&[1])), vec![]));
+    // A flow that is back, and ends again, begins once more.
+    world.modify(seid, add_flow());
+    world.modify(seid, remove_flow());
+    world.wait(60);
+    world.modify(seid, add_flow());
+    world.wait(70);
+    assert_eq!((uplink(&world), world.installed(seid).former_qfis.clone()), (Some(qfis(&[1, 2])), vec![]));
+}
+
+/// TS 23.501 5.7.5.3: UEs use derived rules until the RQ timer expires.
+#[test]
+fn packets_of_a_removed_reflective_flow_are_accepted_for_hours() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    world.answers = true;
+    let mut request = add_flow();
+    request.create_qers[0].rqi = Some(Rqi::RQI);
+    world.modify(seid, request);
+    let off = UpdateQer { rqi: Some(Change::Remove), ..UpdateQer::new(QerId(2)) };
+    world.modify(
+        seid,
+        SessionModificationRequest { update_qers: vec![off], ..SessionModificationRequest::new() },
+    );
+    world.modify(seid, remove_flow());
+    world.wait(186 * 60);
+    assert_eq!(world.installed(seid).former_qfis, [contract::Qfi(2)]);
+    world.wait(3600);
+    assert_eq!(world.installed(seid).former_qfis, []);
+}
+
+/// Nothing is verified where the SMF does not name the flow of an uplink PDR, nor by a UPF between gNB and anchor.
+#[test]
+fn uplink_flows_are_verified_by_an_anchor_that_knows_them() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    let mut to_anchor = to_gnb(GNB, 77);
+    to_anchor.far_id = FarId(1);
+    let parameters = to_anchor.update_forwarding_parameters.as_mut().unwrap();
+    parameters.destination_interface = Some(DestinationInterface::Core);
+    let request =
+        SessionModificationRequest { update_fars: vec![to_anchor], ..SessionModificationRequest::new() };
+    assert_eq!(world.modify(seid, request).cause, Cause::RequestAccepted);
+    assert_eq!(world.installed(seid).uplink_qfis(), None);
+
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    let without = |id| UpdatePdr { qer_ids: Some(Vec::new()), ..UpdatePdr::new(PdrId(id)) };
+    for (pdr, expected) in [(2, Some([contract::Qfi(1)].into())), (1, None)] {
+        let request = SessionModificationRequest {
+            update_pdrs: vec![without(pdr)],
+            ..SessionModificationRequest::new()
+        };
+        assert_eq!(world.modify(seid, request).cause, Cause::RequestAccepted);
+        assert_eq!(world.installed(seid).uplink_qfis(), expected);
+    }
 }
 
 #[test]

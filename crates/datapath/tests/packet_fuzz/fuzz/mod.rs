@@ -422,6 +422,7 @@ mod tests {
             MalformedInner,
             SpoofedSource,
             NoRule,
+            UnknownQfi,
             RuleDrop,
             GateClosed,
             TtlExceeded,

@@ -213,8 +213,13 @@ fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8], outer_ecn: u8)
     let Some(ip) = reader::packet(&packet) else { return Verdict::default() };
     let mut verdict = Verdict::default();
     let closed = if member.manner == Manner::Relay { Closed::No } else { closed(cast, &ip) };
-    let ruled_out =
-        [DropReason::NoRule, DropReason::SpoofedSource, DropReason::RuleDrop, DropReason::GateClosed];
+    let ruled_out = [
+        DropReason::NoRule,
+        DropReason::UnknownQfi,
+        DropReason::SpoofedSource,
+        DropReason::RuleDrop,
+        DropReason::GateClosed,
+    ];
     for fate in fates(member, Direction::Uplink, &ip, qfi) {
         let comes_later = !matches!(fate, Fate::Drop(reason) if ruled_out.contains(&reason));
         if closed != Closed::No && comes_later {
@@ -459,14 +464,22 @@ fn is_on_link(ip: &Ip<'_>) -> bool {
 fn fates(member: &Member, direction: Direction, ip: &Ip<'_>, qfi: Option<u8>) -> Vec<Fate> {
     let up = direction == Direction::Uplink;
     let drop = |reason| vec![Fate::Drop(reason)];
+    // A UPF between gNB and anchor leaves the verification of flows to the anchor.
+    let is_unknown = up && member.manner != Manner::Relay && qfi.is_some_and(|qfi| qfi != QFI);
     let no_rule = match member.manner {
-        Manner::Filtered if ip.deep => return vec![Fate::Pass, Fate::Drop(DropReason::NoRule)],
+        Manner::Filtered if ip.deep => {
+            let matched = if is_unknown { Fate::Drop(DropReason::UnknownQfi) } else { Fate::Pass };
+            return vec![matched, Fate::Drop(DropReason::NoRule)];
+        }
         Manner::Filtered => !filter_takes(direction, ip),
         Manner::OneQfi => up && qfi != Some(QFI),
         _ => false,
     };
     if no_rule {
         return drop(DropReason::NoRule);
+    }
+    if is_unknown {
+        return drop(DropReason::UnknownQfi);
     }
     // A UPF between gNB and anchor passes Neighbour Discovery on.
     let passes_on = member.manner == Manner::Relay && is_on_link(ip);

@@ -365,7 +365,9 @@ fn rules_of_the_default_flows_qos_use_it_and_gates_close_at_the_upf() {
         (qer.qfi, qer.gate_status.uplink, qer.gate_status.downlink),
         (Some(Qfi(1)), Gate::Closed, Gate::Open)
     );
-    assert_eq!(n4(&world).create_pdrs[0].qer_ids, [QerId(2), QerId(1)], "the session-AMBR applies");
+    let uplink = &n4(&world).create_pdrs[0];
+    assert_eq!(uplink.qer_ids, [QerId(2), QerId(1)], "the session-AMBR applies");
+    assert_eq!(uplink.pdi.qfis, [], "a UE does not pass the gate with the marking of another flow");
     assert_eq!(n2(&world).unwrap().flows.len(), 1);
     let command = command(&world);
     assert_eq!(command.qos_rules.as_ref().unwrap().0[0].precedence_and_qfi.unwrap().qfi, 1);
