@@ -7,8 +7,7 @@
 //! ```
 //!
 //! The members of a set share their contexts, and the member that receives the request redirects it if another one has the context. An instance
-//! that is in no set has no substitute. If the set of the one that is gone is not known (it may have been deleted from the NRF), a member of any set is
-//! asked, unless its 404 would end something ([`ends_after_404`]).
+//! that is in no set has no substitute.
 
 use super::agent::{Agent, Call};
 use super::discovery::Query;
@@ -50,12 +49,6 @@ pub(super) const fn may_be_reselected(request: &Request) -> bool {
         && !matches!(request, Request::NfStatusNotify(_) | Request::N1MessageNotify(_))
 }
 
-/// Whether the notifying NF takes a 404 for the end of the context: the UDM deletes the registration of the AMF of a deleted subscriber, or the
-/// NF's subscription. An instance of another set has never had the context, and answers 404, too.
-const fn ends_after_404(request: &Request) -> bool {
-    matches!(request, Request::DeregistrationNotification(_) | Request::SdmChangeNotification(_))
-}
-
 impl Reselection {
     /// The NRF has returned an instance.
     pub(super) fn learn(&mut self, root: &Arc<ApiRoot>, sets: &[Arc<str>]) {
@@ -78,18 +71,9 @@ impl Reselection {
         self.gone.insert(Arc::clone(root), now + GONE);
     }
 
-    /// A member of the set of an instance that is gone. If the set of that one is not known: of any set, or none if it must be known.
-    fn member(
-        &self,
-        now: Instant,
-        gone: &ApiRoot,
-        found: &[Arc<ApiRoot>],
-        must_be_known: bool,
-    ) -> Option<Arc<ApiRoot>> {
+    /// A member of the set of an instance that is gone. If the set of that one is not known: of any set.
+    fn member(&self, now: Instant, gone: &ApiRoot, found: &[Arc<ApiRoot>]) -> Option<Arc<ApiRoot>> {
         let of_gone = self.sets.get(gone);
-        if must_be_known && of_gone.is_none() {
-            return None;
-        }
         let is_member = |root: &&Arc<ApiRoot>| {
             let sets = self.sets.get(&***root);
             let is_of_set = sets.is_some_and(|sets| of_gone.is_none_or(|of_gone| !sets.is_disjoint(of_gone)));
@@ -109,7 +93,7 @@ impl Agent {
         }
         self.reselection.note_gone(now, root);
         let question = Query::of_consumer(call)?;
-        if let Some(member) = self.member_for(now, &question, call, root) {
+        if let Some(member) = self.member_for(now, &question, root) {
             return Some(Substitute::Root(member));
         }
         let name = question.nf_type_name()?;
@@ -123,18 +107,11 @@ impl Agent {
         if !may_be_reselected(&call.request) || !self.reselection.is_gone(now, root) {
             return None;
         }
-        self.member_for(now, &Query::of_consumer(call)?, call, root)
+        self.member_for(now, &Query::of_consumer(call)?, root)
     }
 
-    fn member_for(
-        &self,
-        now: Instant,
-        question: &Query,
-        call: &Call,
-        gone: &ApiRoot,
-    ) -> Option<Arc<ApiRoot>> {
-        let found = self.cache().known(now, question);
-        self.reselection.member(now, gone, &found, ends_after_404(&call.request))
+    fn member_for(&self, now: Instant, question: &Query, gone: &ApiRoot) -> Option<Arc<ApiRoot>> {
+        self.reselection.member(now, gone, &self.cache().known(now, question))
     }
 }
 

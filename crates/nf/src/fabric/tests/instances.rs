@@ -273,35 +273,17 @@ fn a_notification_is_sent_to_another_member_of_the_set_of_an_amf_that_is_gone() 
     assert_eq!(calls(&[]), [far()], "an AMF that is in no set has no substitute");
 }
 
-/// An AMF of another set answers 404: the UDM would believe that the context is lost, and delete registration or subscription.
-#[test]
-fn a_notification_whose_404_ends_something_is_sent_to_no_amf_of_another_set() {
-    let uri = Uri::new(&far(), "/namf-callback/v1/sdm-change/1");
-    let body = pith_sbi::nudm_sdm::ModificationNotification::new(Vec::new());
-    let changed: Request = pith_sbi::nudm_sdm::SdmChangeNotification { uri, body }.into();
-    for notification in [deregistration_notification(), changed] {
-        let of_set: &[&str] = &[AMF_SET];
-        for found in [vec![(other_amf(), of_set)], vec![(far(), &[][..]), (other_amf(), of_set)]] {
-            assert_eq!(calls_after_the_loss_of_an_amf(notification.clone(), &found), [far()]);
-        }
-    }
-}
-
 /// Not as a notification that the AMF has refused, which would not be repeated.
 #[test]
 fn a_notification_for_an_amf_that_the_nrf_does_not_return_either_is_not_answered() {
     assert!(calls_after_the_loss_of_an_amf(deregistration_notification(), &[]).is_empty());
 }
 
-/// The AMF may have been deleted from the NRF. The PCF ends nothing after a 404.
+/// The AMF may have been deleted from the NRF.
 #[test]
-fn other_notifications_are_sent_to_an_amf_of_any_set_if_that_of_the_one_that_is_gone_is_not_known() {
-    use pith_sbi::npcf_ampolicycontrol::{AmPolicyUpdateNotify, PolicyUpdate};
-    let uri = Uri::new(&far(), "/namf-callback/v1/am-policy/1/update");
-    let resource = Uri::new(&own_root(), "/npcf-am-policy-control/v1/policies/1");
-    let changed = AmPolicyUpdateNotify { uri, body: PolicyUpdate::new(resource) }.into();
+fn a_notification_is_sent_to_an_amf_of_any_set_if_that_of_the_one_that_is_gone_is_not_known() {
     let found: [(Arc<ApiRoot>, &[&str]); 1] = [(other_amf(), &[AMF_SET])];
-    assert_eq!(calls_after_the_loss_of_an_amf(changed, &found), [other_amf()]);
+    assert_eq!(calls_after_the_loss_of_an_amf(deregistration_notification(), &found), [other_amf()]);
 }
 
 #[test]

@@ -170,6 +170,22 @@ fn a_withdrawal_that_the_amf_does_not_get_is_notified_again_by_the_udr() {
     }
 }
 
+/// The notification may go to an AMF of another set if that of the one that is gone is not known.
+#[test]
+fn an_amf_that_another_one_speaks_for_has_not_lost_its_context() {
+    let mut bench = bench();
+    let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
+    let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
+    let not_found = || Err(Box::new(Problem::context_not_found()));
+    let asked = bench.reply_from(tag, root("other"), not_found());
+    let none = Err(Box::new(Problem::data_not_found()));
+    assert_eq!(bench.reply(asked.call().0, none).problem().status, 504);
+    let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
+    let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
+    let seen = bench.reply_from(tag, Arc::clone(&registration(4).dereg_callback_uri.root), not_found());
+    assert!(matches!(seen.calls()[0].2, Request::SdmChangeNotification(_)), "it has: {seen:?}");
+}
+
 /// The registrations of two sessions and an emergency session. The SMF of one session has given no callback URI.
 fn of_smfs() -> Vec<SmfRegistration> {
     let registration = |smf: u128, id, callback: Option<&str>| {
