@@ -159,6 +159,11 @@ impl<N: NetworkFunction> Bench<N> {
         self.input(Input::Reply { tag, from: None, reply })
     }
 
+    /// A reply of the NF with that root.
+    pub fn reply_from(&mut self, tag: Tag, root: Arc<ApiRoot>, reply: Reply) -> Seen {
+        self.input(Input::Reply { tag, from: Some(root), reply })
+    }
+
     pub fn stored(&mut self, tag: Tag, result: Result<StoreResponse, StoreError>) -> Seen {
         self.input(Input::Stored { tag, result })
     }

@@ -30,6 +30,9 @@ use std::sync::Arc;
 /// Maximum number of kept calls; a call beyond it is sent once.
 const LIMIT: usize = 1 << 14;
 
+/// Maximum number of kept notifications: those to one AMF that is gone may be many, and requests that end resources must be kept nevertheless.
+const MOST_NOTIFICATIONS: usize = LIMIT / 4;
+
 /// Maximum number of transmissions of a call.
 const TRIES: u8 = 6;
 
@@ -49,6 +52,8 @@ const OWNER: u64 = u64::MAX - 1;
 #[derive(Debug, Default)]
 pub(super) struct Retransmissions {
     kept: HashMap<u32, KeptCall>,
+    /// How many of them are notifications.
+    notifications: usize,
     /// The latest kept call for each resource.
     latest: HashMap<String, u32>,
     numbered: u32,
@@ -106,9 +111,13 @@ impl Retransmissions {
             earlier.is_superseded = true;
         }
         let is_kept = may_be_repeated(&call.request) || may_be_reselected(&call.request);
-        if !is_kept || self.kept.len() >= LIMIT {
+        let is_notification = call.request.target_uri().is_some();
+        let has_room =
+            self.kept.len() < LIMIT && (!is_notification || self.notifications < MOST_NOTIFICATIONS);
+        if !is_kept || !has_room {
             return call.tag;
         }
+        self.notifications += usize::from(is_notification);
         self.numbered = self.numbered.wrapping_add(1);
         let kept = KeptCall {
             nf: call.nf,
@@ -163,6 +172,7 @@ impl Retransmissions {
 
     fn remove(&mut self, number: u32) -> Option<KeptCall> {
         let kept = self.kept.remove(&number)?;
+        self.notifications -= usize::from(kept.request.target_uri().is_some());
         if let Some(resource) = resource(&kept.root, &kept.request)
             && self.latest.get(&resource) == Some(&number)
         {
@@ -401,6 +411,26 @@ mod tests {
             let action = retransmissions.reply(tag, lost());
             assert_eq!(matches!(action, ReplyAction::RetryAfter(..)), is_repeated, "{action:?}");
         }
+    }
+
+    /// A dead AMF that had many UEs.
+    #[test]
+    fn notifications_leave_room_for_requests_that_end_resources() {
+        use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
+        let notification = |number: usize| {
+            let uri = pith_sbi::Uri::new(&root(), &format!("/callbacks/{number}"));
+            let body = DeregistrationData::new(DeregistrationReason::UeRegistrationAreaChange);
+            let request = DeregistrationNotification { uri, body }.into();
+            Call { nf: Nf::Udm, tag: Tag::new(NOBODY, 1), target: Target::Root(root()), request }
+        };
+        let mut kept = Retransmissions::default();
+        let tags: Vec<_> = (0..LIMIT).map(|number| kept.note(&notification(number), &root())).collect();
+        let is_kept = |tag: &&Tag| tag.owner == OWNER;
+        assert_eq!(tags.iter().filter(is_kept).count(), LIMIT / 4);
+        assert_eq!(kept.note(&unsubscribe(), &root()).owner, OWNER);
+        kept.reply(tags[0], Ok(Response::NoContent));
+        assert_eq!(kept.note(&notification(0), &root()).owner, OWNER, "there is room again");
+        assert_ne!(kept.note(&notification(1), &root()).owner, OWNER);
     }
 
     /// Without it the AMF that had the UE before releases its sessions.

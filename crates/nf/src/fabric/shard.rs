@@ -598,7 +598,14 @@ impl Shard {
             self.call(now, call, out);
         }
         for call in self.agent.take_failed() {
-            self.fail(&call, Problem::new(Cause::NfDiscoveryFailure));
+            // Of the calls to an apiRoot only a notification that was not answered needs instances: it has not been refused.
+            let problem = match call.target {
+                Target::Root(_) => {
+                    Problem::not_reachable("the NF does not answer, and the NRF has no other one")
+                }
+                _ => Problem::new(Cause::NfDiscoveryFailure),
+            };
+            self.fail(&call, problem);
         }
     }
 

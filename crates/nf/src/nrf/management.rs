@@ -255,8 +255,11 @@ fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Pr
         let detail = format!("the address '{new}' is new: register the profile again");
         return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail(detail)));
     }
-    check(&patched)?;
-    Ok(patched)
+    // A stored profile that an earlier version accepted may be invalid: its instance goes on until it registers again.
+    match check(&patched) {
+        Err(problem) if check(profile).is_ok() => Err(problem),
+        _ => Ok(patched),
+    }
 }
 
 /// What the types of members do not exclude (TS 29.510 6.1.6.2.2 with note 1, 6.1.6.2.3). Enumerations may have values of later releases.

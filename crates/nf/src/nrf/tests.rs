@@ -156,6 +156,28 @@ fn a_profile_stays_valid_when_it_is_changed() {
     assert_eq!(*seen.answer(), Response::NoContent);
 }
 
+/// An earlier version accepted more. The instance would get 400 for each heart-beat, and would not be discovered.
+#[test]
+fn a_stored_profile_that_is_not_valid_keeps_its_heart_beat() {
+    let without_address = |profile: &mut NfProfile| {
+        (profile.fqdn, profile.ipv4_addresses, profile.ipv6_addresses) = (None, vec![], vec![]);
+    };
+    let overloaded = |profile: &mut NfProfile| profile.load = Some(101);
+    let with_service_twice = |profile: &mut NfProfile| {
+        let again = profile.services().next().unwrap().clone();
+        profile.nf_services = vec![again.clone(), again];
+    };
+    let changes: [&dyn Fn(&mut NfProfile); 3] = [&without_address, &overloaded, &with_service_twice];
+    for change in changes {
+        let mut bench = bench();
+        register(&mut bench, Nf::Smf, 1);
+        change(&mut bench.nf.instances.get_mut(&instance(1)).unwrap().profile);
+        assert_eq!(*beat(&mut bench, 1).answer(), Response::NoContent);
+        let seen = patch(&mut bench, 1, vec![PatchItem::add("/capacity", 7)]);
+        assert!(matches!(seen.answer(), Response::NfProfile(_)), "{seen:?}");
+    }
+}
+
 /// TS 29.510 6.1.6.2.2 note 1, 6.1.6.2.3 `serviceInstanceId`.
 #[test]
 fn a_profile_has_an_address_and_different_services() {

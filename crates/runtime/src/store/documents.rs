@@ -126,7 +126,8 @@ impl Database {
                 return Ok(StoreResponse::Full);
             }
         }
-        // Documents of a deleted subscriber stay for a short time, and change no more, except that NFs delete them or mark them as purged.
+        // Documents of a deleted subscriber stay until AMF and SMFs were notified: some two hours if the AMF does not answer, or beyond that until the
+        // UDR has started again. They change no more, except that NFs delete them or mark them as purged.
         if !self.is_subscriber(supi)? {
             return Ok(StoreResponse::NoSubscriber);
         }

@@ -201,22 +201,39 @@ fn calls_to_an_instance_that_is_gone_are_for_the_owner_of_the_block() {
 }
 
 /// Notifies an AMF when a timer expires.
-struct Notifying;
+struct Notifying(Request);
 
 impl NetworkFunction for Notifying {
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
-        if matches!(input, Input::Timer(_)) {
-            let body = DeregistrationData::new(DeregistrationReason::UeInitialRegistration);
-            let uri = Uri::new(&far(), "/namf-callback/v1/dereg-notify/1");
-            out.call(Tag::new(1, 1), Target::Root(far()), DeregistrationNotification { uri, body }.into());
+        match input {
+            Input::Timer(_) => out.call(Tag::new(1, 1), Target::Root(far()), self.0.clone()),
+            Input::Reply { reply: Err(problem), .. } => {
+                assert_eq!(problem.status, 504, "the AMF has said nothing");
+            }
+            _ => {}
         }
     }
 }
 
-/// An AMF does not answer a notification; the NRF returns it and another AMF, each with these sets. The calls that follow.
-fn calls_after_the_loss_of_an_amf(sets: &[&str]) -> Vec<Arc<ApiRoot>> {
-    let other = Arc::new(ApiRoot::new(Scheme::Http, "10.0.0.8:80"));
-    let functions: Vec<(Nf, Box<dyn NetworkFunction>)> = vec![(Nf::Udm, Box::new(Notifying))];
+fn deregistration_notification() -> Request {
+    let body = DeregistrationData::new(DeregistrationReason::UeInitialRegistration);
+    let uri = Uri::new(&far(), "/namf-callback/v1/dereg-notify/1");
+    DeregistrationNotification { uri, body }.into()
+}
+
+fn other_amf() -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, "10.0.0.8:80"))
+}
+
+const AMF_SET: &str = "set001.region02.amfset.5gc.mnc070.mcc999";
+
+/// An AMF does not answer a notification; the NRF returns these AMFs with their sets. The calls that follow.
+fn calls_after_the_loss_of_an_amf(
+    notification: Request,
+    found: &[(Arc<ApiRoot>, &[&str])],
+) -> Vec<Arc<ApiRoot>> {
+    let operation = notification.operation();
+    let functions: Vec<(Nf, Box<dyn NetworkFunction>)> = vec![(Nf::Udm, Box::new(Notifying(notification)))];
     let agent = Agent::new(rig_config());
     let mut rig = Rig { shard: Shard::new(functions, agent, Level::Error), now: Instant::default() };
     let key = TimerKey { owner: 0, timer: Timer::T3550 };
@@ -225,16 +242,18 @@ fn calls_after_the_loss_of_an_amf(sets: &[&str]) -> Vec<Arc<ApiRoot>> {
     assert_eq!(*root, *far());
     let effects = rig.reply(Nf::Udm, tag, Err(Problem::timed_out().into()));
     let (tag, ..) = search(&effects).expect("the NRF is asked for AMFs");
-    let mut profiles = vec![profile_at(Nf::Amf, 10, far()), profile_at(Nf::Amf, 11, Arc::clone(&other))];
-    for profile in &mut profiles {
+    let profile_of = |(number, (root, sets)): (u128, &(Arc<ApiRoot>, &[&str]))| {
+        let mut profile = profile_at(Nf::Amf, number, Arc::clone(root));
         profile.nf_set_id_list = sets.iter().map(|set| Arc::from(*set)).collect();
-    }
+        profile
+    };
+    let profiles: Vec<_> = (10..).zip(found).map(profile_of).collect();
     let found = Response::SearchResult(Box::new(SearchResult::new(profiles)));
     let mut roots = Vec::new();
     let mut effects = rig.reply(Nf::Agent, tag, Ok(found));
     while let Some((tag, root)) = http(&effects)
         .into_iter()
-        .find(|(.., operation)| *operation == Operation::DeregistrationNotification)
+        .find(|(.., of_call)| *of_call == operation)
         .map(|(tag, root, _)| (tag, Arc::new(root.clone())))
     {
         roots.push(root);
@@ -246,10 +265,25 @@ fn calls_after_the_loss_of_an_amf(sets: &[&str]) -> Vec<Arc<ApiRoot>> {
 
 #[test]
 fn a_notification_is_sent_to_another_member_of_the_set_of_an_amf_that_is_gone() {
-    let other = Arc::new(ApiRoot::new(Scheme::Http, "10.0.0.8:80"));
-    let set = "set001.region02.amfset.5gc.mnc070.mcc999";
-    assert_eq!(calls_after_the_loss_of_an_amf(&[set]), [other], "once");
-    assert_eq!(calls_after_the_loss_of_an_amf(&[]), [far()], "an AMF that is in no set has no substitute");
+    let calls = |sets| {
+        let found = [(far(), sets), (other_amf(), sets)];
+        calls_after_the_loss_of_an_amf(deregistration_notification(), &found)
+    };
+    assert_eq!(calls(&[AMF_SET]), [other_amf()], "once");
+    assert_eq!(calls(&[]), [far()], "an AMF that is in no set has no substitute");
+}
+
+/// Not as a notification that the AMF has refused, which would not be repeated.
+#[test]
+fn a_notification_for_an_amf_that_the_nrf_does_not_return_either_is_not_answered() {
+    assert!(calls_after_the_loss_of_an_amf(deregistration_notification(), &[]).is_empty());
+}
+
+/// The AMF may have been deleted from the NRF.
+#[test]
+fn a_notification_is_sent_to_an_amf_of_any_set_if_that_of_the_one_that_is_gone_is_not_known() {
+    let found: [(Arc<ApiRoot>, &[&str]); 1] = [(other_amf(), &[AMF_SET])];
+    assert_eq!(calls_after_the_loss_of_an_amf(deregistration_notification(), &found), [other_amf()]);
 }
 
 #[test]

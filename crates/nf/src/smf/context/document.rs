@@ -70,7 +70,7 @@ const USAGE: Section = Section { id: 9, name: "usage", version: 1 };
 /// answered, too.
 const SUBSCRIBED: Section = Section { id: 10, name: "subscribed", version: 2 };
 
-/// Absent unless it is an emergency session. (A document of all NFs of a UE has room for section numbers to 15.)
+/// Absent unless it is an emergency session.
 const EMERGENCY: Section = Section { id: 11, name: "emergency", version: 1 };
 
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 2 };

@@ -273,7 +273,7 @@ udm <- SmfDeregistration"
     world.is_quiet();
 }
 
-/// TS 38.413 8.2.1.3: a gNB delivers the accept with the resources that it sets up.
+/// TS 38.413 8.2.1.2: a gNB delivers the accept with the resources that it sets up.
 #[test]
 fn a_ue_whose_session_the_gnb_refuses_gets_a_reject() {
     for transfer in [Some(NgapCause::RadioNetwork(CauseRadioNetwork::radio_resources_not_available)), None] {

@@ -18,8 +18,12 @@
 //!         AwaitingAmfOfDeleted       <─ UDR   the AMF's registration
 //!         AwaitingWithdrawal         <─ AMF   it releases the sessions, too
 //!         AwaitingAcknowledgement    <─ SMFs  instead, if no AMF serves the UE: there is no data network any longer
+//!         AwaitingSmfsOfDeleted      <─ UDR   instead, if the AMF did not answer: the SMFs' registrations
 //!  UDR <─ 204, or 504 if the AMF did not answer
 //! ```
+//!
+//! An AMF may be down for hours, and traffic of the UE would continue. Therefore the SMFs end its sessions (TS 29.503 5.3.2.3). The UDR repeats its
+//! notification until the AMF has got it; an SMF that has ended the session meanwhile answers 404.
 
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
@@ -30,7 +34,7 @@ use pith_sbi::nudm_sdm::{
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::nudr_dr::{
     DataChangeNotification, QueryAmfContextThreeGpp, QueryProvisionedData, QuerySdmSubscriptions,
-    RemoveSdmSubscriptions,
+    QuerySmfRegList, RemoveSdmSubscriptions,
 };
 use pith_sbi::{Cause, Problem, Reply, Request, ResourceUri, Response};
 use pith_types::Supi;
@@ -57,6 +61,13 @@ pub(in crate::udm) struct AwaitingAmfOfDeleted {
 pub(in crate::udm) struct AwaitingWithdrawal {
     supi: Supi,
     subscriptions: Vec<SdmSubscription>,
+}
+
+/// The AMF has not confirmed that the subscription is withdrawn. Waits for the UDR: the registrations of the SMFs.
+pub(in crate::udm) struct AwaitingSmfsOfDeleted {
+    subscriptions: Vec<SdmSubscription>,
+    /// The AMF's, for the UDR.
+    failure: Box<Problem>,
 }
 
 /// An NF was notified.
@@ -156,18 +167,58 @@ impl AwaitingWithdrawal {
             Err(problem) if problem.status == 404 => end_sessions(self.supi, self.subscriptions),
             // It has got the notification, and does not understand it.
             Err(problem) if matches!(problem.status, 400 | 405 | 413 | 415) => acknowledge(Vec::new()),
-            Err(problem) => Step::refuse(problem),
+            Err(failure) => {
+                let query = QuerySmfRegList { ue_id: self.supi };
+                let state = AwaitingSmfsOfDeleted { subscriptions: self.subscriptions, failure };
+                Step::Call(query.into(), Transaction::AwaitingSmfsOfDeleted(state))
+            }
         }
+    }
+}
+
+impl AwaitingSmfsOfDeleted {
+    /// Notifies the SMFs; the transaction does not wait for their answers, as the UDR's next notification repeats all. An SMF that has registered
+    /// without callback URI is notified by its subscription. Emergency sessions continue (TS 23.502 4.2.2.3.3).
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        let Self { mut subscriptions, failure } = self;
+        let registrations = match reply {
+            Ok(Response::SmfRegList(registrations)) => *registrations,
+            _ => Vec::new(),
+        };
+        let has_callback = |subscription: &SdmSubscription| {
+            registrations.iter().any(|registration| {
+                registration.dereg_callback_uri.is_some()
+                    && registration.smf_instance_id == subscription.nf_instance_id
+            })
+        };
+        subscriptions.retain(|subscription| !has_callback(subscription));
+        keep_session_data(&mut subscriptions);
+        let by_subscription = subscriptions
+            .iter()
+            .filter_map(|subscription| change(subscription, &SubscriptionDataSets::default()));
+        let by_subscription: Vec<Request> = by_subscription.map(Into::into).collect();
+        let of_sessions = registrations.into_iter().filter(|it| it.emergency_services != Some(true));
+        let by_registration = of_sessions.filter_map(|registration| {
+            let mut body = DeregistrationData::new(DeregistrationReason::SubscriptionWithdrawn);
+            body.pdu_session_id = Some(registration.pdu_session_id);
+            Some(DeregistrationNotification { uri: registration.dereg_callback_uri?, body }.into())
+        });
+        Step::Answer(Err(failure), by_registration.chain(by_subscription).collect())
     }
 }
 
 /// No AMF serves the UE of a deleted subscriber: SMFs release its sessions, as it has no data network.
 fn end_sessions(supi: Supi, mut subscriptions: Vec<SdmSubscription>) -> Step {
+    keep_session_data(&mut subscriptions);
+    notify_next(supi, subscriptions, Box::default(), (None, Vec::new()))
+}
+
+/// Removes all resources but the session management data, which SMFs monitor.
+fn keep_session_data(subscriptions: &mut [SdmSubscription]) {
     let is_of_session = |resource: &ResourceUri| data_set(resource) == Some("sm-data");
-    for subscription in &mut subscriptions {
+    for subscription in subscriptions {
         subscription.monitored_resource_uris.retain(is_of_session);
     }
-    notify_next(supi, subscriptions, Box::default(), (None, Vec::new()))
 }
 
 /// Notifies the next NF that monitors one of the data sets; after the last one the UDR gets its answer.
@@ -178,16 +229,7 @@ fn notify_next(
     (failure, ended): (Option<Box<Problem>>, Vec<Request>),
 ) -> Step {
     while let Some(current) = others.pop() {
-        let notify_items: Vec<_> = current
-            .monitored_resource_uris
-            .iter()
-            .filter_map(|resource| change_of(resource, &data))
-            .collect();
-        if notify_items.is_empty() {
-            continue;
-        }
-        let uri = current.callback_reference.clone();
-        let notification = SdmChangeNotification { uri, body: ModificationNotification::new(notify_items) };
+        let Some(notification) = change(&current, &data) else { continue };
         let state = AwaitingAcknowledgement { supi, current, others, data, failure, ended };
         return Step::Call(notification.into(), Transaction::AwaitingAcknowledgement(Box::new(state)));
     }
@@ -195,6 +237,15 @@ fn notify_next(
         Some(problem) => Step::Answer(Err(problem), ended),
         None => acknowledge(ended),
     }
+}
+
+/// The notification of an NF; `None` if it monitors none of the data sets.
+fn change(subscription: &SdmSubscription, data: &SubscriptionDataSets) -> Option<SdmChangeNotification> {
+    let resources = subscription.monitored_resource_uris.iter();
+    let notify_items: Vec<_> = resources.filter_map(|resource| change_of(resource, data)).collect();
+    let uri = subscription.callback_reference.clone();
+    let body = ModificationNotification::new(notify_items);
+    (!body.notify_items.is_empty()).then_some(SdmChangeNotification { uri, body })
 }
 
 /// The data set that a resource is.

@@ -29,6 +29,8 @@ pub(super) enum Transaction {
     AwaitingAmfOfDeleted(data_change::AwaitingAmfOfDeleted),
     /// Waits for the AMF that is to deregister the UE of a deleted subscriber.
     AwaitingWithdrawal(data_change::AwaitingWithdrawal),
+    /// Waits for the registrations of the SMFs, as that AMF has not answered.
+    AwaitingSmfsOfDeleted(data_change::AwaitingSmfsOfDeleted),
     /// Waits for the answer of a subscriber NF.
     AwaitingAcknowledgement(Box<data_change::AwaitingAcknowledgement>),
     /// Waits for the reply to forward.
@@ -75,6 +77,7 @@ impl Transaction {
             Self::AwaitingChangedData(state) => state.reply(reply),
             Self::AwaitingAmfOfDeleted(state) => state.reply(reply),
             Self::AwaitingWithdrawal(state) => state.reply(reply),
+            Self::AwaitingSmfsOfDeleted(state) => state.reply(reply),
             Self::AwaitingAcknowledgement(state) => state.reply(reply),
             Self::Relay(state) => state.reply(config, reply),
             Self::Ended => Step::refuse(Problem::system_failure("an answer after the end")),

@@ -164,7 +164,83 @@ fn a_withdrawal_that_the_amf_does_not_get_is_notified_again_by_the_udr() {
         let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
         let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
         let status = problem.status;
-        assert_eq!(bench.reply(tag, Err(Box::new(problem))).problem().status, status);
+        let asked = bench.reply(tag, Err(Box::new(problem)));
+        let none = Err(Box::new(Problem::data_not_found()));
+        assert_eq!(bench.reply(asked.call().0, none).problem().status, status);
+    }
+}
+
+/// The notification may go to an AMF of another set if that of the one that is gone is not known.
+#[test]
+fn an_amf_that_another_one_speaks_for_has_not_lost_its_context() {
+    let mut bench = bench();
+    let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
+    let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
+    let not_found = || Err(Box::new(Problem::context_not_found()));
+    let asked = bench.reply_from(tag, root("other"), not_found());
+    let none = Err(Box::new(Problem::data_not_found()));
+    assert_eq!(bench.reply(asked.call().0, none).problem().status, 504);
+    let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
+    let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
+    let seen = bench.reply_from(tag, Arc::clone(&registration(4).dereg_callback_uri.root), not_found());
+    assert!(matches!(seen.calls()[0].2, Request::SdmChangeNotification(_)), "it has: {seen:?}");
+}
+
+/// The registrations of two sessions and an emergency session. The SMF of one session has given no callback URI.
+fn of_smfs() -> Vec<SmfRegistration> {
+    let registration = |smf: u128, id, callback: Option<&str>| {
+        let mut registration = SmfRegistration::new(instance(smf), id, Snssai::of_sst(1), plmn());
+        registration.dereg_callback_uri = callback.map(|path| Uri::new(&root("nf"), path));
+        registration
+    };
+    let mut of_emergency = registration(7, 2, Some("/nsmf-callback/v1/dereg-notify/2"));
+    of_emergency.emergency_services = Some(true);
+    vec![registration(7, 1, Some("/nsmf-callback/v1/dereg-notify/1")), of_emergency, registration(8, 3, None)]
+}
+
+/// The UDR repeats its notification for hours: traffic of a deleted subscriber must not continue until then.
+#[test]
+fn smfs_end_the_sessions_of_a_deleted_subscriber_whose_amf_does_not_answer() {
+    for problem in [Problem::timed_out(), Problem::not_reachable("gone"), Problem::congestion(1)] {
+        let mut bench = bench();
+        let of_smf = |smf: &str, number| {
+            let mut subscription = subscription(smf, &["sm-data"]);
+            subscription.nf_instance_id = instance(number);
+            subscription
+        };
+        let list = vec![of_smf("smf-a", 7), of_smf("smf-b", 8), subscription("amf", &["am-data"])];
+        let tag =
+            withdrawal(&deleted(&mut bench, Ok(Response::SdmSubscriptions(Box::new(list))), of_amf(None)));
+        let status = problem.status;
+        let asked = bench.reply(tag, Err(Box::new(problem)));
+        assert_eq!(asked.operations(), [Operation::QuerySmfRegList]);
+        let seen = bench.reply(asked.call().0, Ok(Response::SmfRegList(Box::new(of_smfs()))));
+        assert_eq!(seen.problem().status, status, "the AMF is notified again");
+        let [
+            (_, _, Request::DeregistrationNotification(ended)),
+            (_, Target::Root(host), Request::SdmChangeNotification(changed)),
+        ] = &seen.calls()[..]
+        else {
+            panic!("{seen:?}")
+        };
+        assert_eq!(&*ended.uri.path, "/nsmf-callback/v1/dereg-notify/1");
+        assert_eq!(ended.body.dereg_reason, DeregistrationReason::SubscriptionWithdrawn);
+        assert_eq!(ended.body.pdu_session_id, Some(1));
+        assert_eq!(&*host.authority, "smf-b:80");
+        assert_eq!(changed.body.notify_items[0].changes[0].new_value, Some(serde_json::Value::Null));
+    }
+}
+
+#[test]
+fn smfs_of_a_deleted_subscriber_are_notified_by_their_subscriptions_without_registrations() {
+    for failure in [Problem::data_not_found(), Problem::system_failure("the disk is full")] {
+        let mut bench = bench();
+        let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
+        let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
+        let asked = bench.reply(tag, Err(Box::new(Problem::timed_out())));
+        let seen = bench.reply(asked.call().0, Err(Box::new(failure)));
+        assert_eq!(seen.problem().status, 504);
+        assert_eq!(notified(&seen).1, "smf:80");
     }
 }
 

@@ -160,7 +160,7 @@ impl AwaitingResourceSetup {
         self.on_failure(session, env)
     }
 
-    /// The gNB has no resources for the session. It delivers the accept with these (TS 38.413 8.2.1.3): the UE gets the reject (TS 23.502 4.3.2.2.1;
+    /// The gNB has no resources for the session. It delivers the accept with these (TS 38.413 8.2.1.2): the UE gets the reject (TS 23.502 4.3.2.2.1;
     /// TS 24.501 6.4.1.4).
     pub(in crate::smf) fn on_refusal(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         match self.accept {
