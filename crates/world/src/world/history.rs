@@ -193,9 +193,13 @@ impl World {
         // The registration for emergency services ends when the UE has been idle for some time; a session of the LADN, when the UE leaves it.
         let is_temporary =
             |what| is_emergency || matches!(what, Loss::Session(id) if id == LOCAL && !is_kill);
+        // The SMF had given up the establishment, whose setup no gNB answered: the UE gets accept and command together (TS 24.501 6.3.3.2).
+        let was_given_up =
+            |what, since: Instant| matches!(what, Loss::Session(_)) && !is_kill && now < since + IN_FLIGHT;
         let mut lose = |what, since| {
             let is_wanted = leaves
                 || is_temporary(what)
+                || was_given_up(what, since)
                 || matches!(what, Loss::Session(id) if ends.remove(&id) || was_unsubscribed(since));
             let lost = Lost { what, since, guti_since, at: now, is_misrouted };
             history.losses.extend((!is_wanted).then_some(lost));
