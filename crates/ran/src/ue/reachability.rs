@@ -111,7 +111,8 @@ impl Ue {
         };
         // Extended DRX is not used during an emergency session (TS 24.501 5.3.16).
         let is_extended = granted.edrx.is_some() && !self.sessions.has_emergency();
-        let is_unreachable = granted.mico.is_some() && granted.active_time.is_none();
+        let is_unreachable =
+            granted.mico.is_some() && granted.active_time.is_none() && !self.sessions.requests_emergency();
         if with != (PagedWith { drx, is_extended }) {
             let text = format!("paged with {with:?}, granted {drx:?}, extended: {is_extended}");
             self.violation("TS 38.413 8.5.1.2", text);

@@ -56,6 +56,10 @@ pub(in crate::smf) fn on_update(
             let setup = n2::setup_request(session, &user_plane);
             answer(HoState::Preparing, Some((N2SmInfoType::PduResSetupReq, setup)), reply, env);
         }
+        // A request that CANCELLED has overtaken must not prepare the handover again.
+        HoState::Prepared if session.handover_uplink.is_none() => {
+            refuse(reply, "no handover of this session is being prepared", env);
+        }
         HoState::Prepared if data.n2_sm_info_type == Some(N2SmInfoType::HandoverReqAck) => {
             return prepared(user_plane, session, env, reply, &info);
         }

@@ -62,8 +62,9 @@ pub(in crate::smf) fn on_release_request(
     reply: PendingReply,
     pti: u8,
 ) -> State {
-    let cause = session.pending.release.take().unwrap_or(GsmCause::RegularDeactivation);
-    let next = AwaitingReleaseComplete { pti, cause, retransmissions: 0 };
+    // Whatever else the session was to be released for.
+    session.pending.release = None;
+    let next = AwaitingReleaseComplete { pti, cause: GsmCause::RegularDeactivation, retransmissions: 0 };
     let mut data = SmContextUpdatedData::default();
     data.n1_sm_msg = Some(next.command(session).into());
     if user_plane.gnb.is_some() {
@@ -161,7 +162,7 @@ impl AwaitingReleaseComplete {
         State::AwaitingReleaseComplete(self)
     }
 
-    /// The UE repeats its request for the release: the SMF sends the command again.
+    /// The UE repeats its request for the release, or sends it while the network releases the session: the SMF sends the command again.
     pub(in crate::smf) fn on_release_request(
         self,
         session: &SmContext,
@@ -169,7 +170,7 @@ impl AwaitingReleaseComplete {
         reply: PendingReply,
         pti: u8,
     ) -> State {
-        let next = Self { pti, ..self };
+        let next = Self { pti, cause: GsmCause::RegularDeactivation, ..self };
         answer_n1(reply, next.command(session), env.out);
         State::AwaitingReleaseComplete(next)
     }

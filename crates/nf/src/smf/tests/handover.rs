@@ -235,6 +235,18 @@ fn a_cancelled_handover_cannot_complete() {
     assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
 }
 
+/// The AMF has cancelled the handover, which has overtaken its request before. No tunnel for forwarded packets is left at the UPF.
+#[test]
+fn a_request_that_its_cancellation_has_overtaken_prepares_nothing() {
+    let mut world = World::established();
+    required_with(&mut world, false);
+    cancelled(&mut world);
+    world.take_ladder();
+    prepared(&mut world);
+    assert_eq!(world.refusal(), &Cause::N2SmError);
+    assert_eq!(world.take_ladder(), "amf <- 403");
+}
+
 #[test]
 fn a_target_without_resources_is_refused_with_the_transfer_for_the_source_gnb() {
     let mut world = World::established();

@@ -171,6 +171,13 @@ impl Sessions {
         self.active.iter().any(|session| session.is_emergency)
     }
 
+    /// Whether the UE has requested an emergency session, which the AMF may have taken for established already.
+    pub fn requests_emergency(&self) -> bool {
+        self.transactions.iter().any(
+            |transaction| matches!(&transaction.procedure, Procedure::Establishment(request) if request.is_emergency),
+        )
+    }
+
     pub fn next_timeout(&self) -> Option<Instant> {
         self.transactions.iter().map(|transaction| transaction.expires).min()
     }
