@@ -256,6 +256,15 @@ pub(crate) fn release_ended(ue: &UeContext, env: &mut Env<'_>, session: &PduSess
     }
 }
 
+/// The SMF has ended the session, and commanded the release of the resources of which it knew: not of those that the gNB has set up since.
+pub(crate) fn on_ended_by_smf(ue: &UeContext, env: &mut Env<'_>, session: &PduSession) {
+    if session.user_plane == UserPlane::Activated {
+        release_ended(ue, env, session);
+    } else {
+        note_ended(ue, env, session);
+    }
+}
+
 /// The gNB releases the resources of a session that has ended.
 pub(crate) fn release_former(ue: &UeContext, env: &mut Env<'_>, id: u8) {
     n2::release_resources(ue, env, id);

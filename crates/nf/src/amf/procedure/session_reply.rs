@@ -194,8 +194,9 @@ fn reported(
 fn forget(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let session = ue.sessions.extract_if(.., |session| session.id == id).next();
     if let Some(session) = session {
-        delivery::note_ended(ue, env, &session);
-        let _ = n2_handover::session_ended(ue, env, &session);
+        if !n2_handover::session_ended(ue, env, &session) {
+            delivery::on_ended_by_smf(ue, env, &session);
+        }
     }
 }
 

@@ -75,8 +75,9 @@ impl Amf {
                 if let Some(session) = session {
                     // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
                     delivery::drop_queued(ue, id);
-                    delivery::note_ended(ue, env, &session);
-                    let _ = n2_handover::session_ended(ue, env, &session);
+                    if !n2_handover::session_ended(ue, env, &session) {
+                        delivery::on_ended_by_smf(ue, env, &session);
+                    }
                 }
             });
         }

@@ -3,11 +3,12 @@
 
 use super::handover_between_amfs::take_message;
 use super::n2_handover::{
-    AT_TARGET, acknowledge, answer, commanded, connected, ids, notify, requested, require, states, updates,
+    AT_TARGET, acknowledge, answer, commanded, connected, ids, notify, requested, require, source_released,
+    states, updates,
 };
 use super::world::*;
 use crate::kit::{Input, N2Input};
-use pith_ngap::{HandoverCommand, HandoverRequest, UeContextReleaseCommand};
+use pith_ngap::{HandoverCommand, HandoverRequest};
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType};
 
@@ -47,6 +48,7 @@ fn a_session_that_is_replaced_after_the_command_is_released_at_the_target_gnb() 
     let (mut world, mut phone, id) = commanded(&[5]);
     replace(&mut world, &mut phone);
     assert_released_at_target(&mut world, id);
+    source_released(&mut world);
     assert!(updates(&world).is_empty(), "the new session's SMF knows no handover: {:?}", updates(&world));
     // Its setup waits for the answer of the gNB.
     let setup = transfer(5, Some(b"accept"), Some((NgapIeType::PduResSetupReq, b"setup")));
@@ -60,7 +62,6 @@ fn a_session_that_is_replaced_after_the_command_is_released_at_the_target_gnb() 
 
 fn assert_released_at_target(world: &mut World, id: pith_types::AmfUeNgapId) {
     notify(world, id);
-    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
     let release = take_message!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
     assert_eq!((release.ran_ue_ngap_id, release.sessions[0].pdu_session_id), (AT_TARGET, 5));
 }
@@ -70,10 +71,10 @@ fn assert_released_at_target(world: &mut World, id: pith_types::AmfUeNgapId) {
 fn a_session_that_is_replaced_while_paths_are_switched_has_no_user_plane_yet() {
     let (mut world, mut phone, id) = commanded(&[5]);
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
     (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
     phone.send(&mut world, establishment(5));
     let _ = take_message!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
+    source_released(&mut world);
     assert!(world.downlinks.is_empty(), "one command: {:?}", world.downlinks);
     answer(&mut world, None);
     super::pdu_session::release_response(&mut world, &phone);
@@ -108,9 +109,6 @@ fn setup_follows(is_source_lost: bool) {
         world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
     }
     notify(&mut world, id);
-    if !is_source_lost {
-        let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
-    }
     let setup = take_message!(world, OTHER_GNB, PduSessionResourceSetupRequest);
     assert_eq!(setup.sessions[0].transfer, b"setup");
     assert_eq!(states(&world), [Some(HoState::Completed)], "of session 6");
@@ -122,7 +120,6 @@ fn setup_follows(is_source_lost: bool) {
 fn a_session_that_ends_while_its_path_is_switched_names_its_amf() {
     let (mut world, mut phone, id) = commanded(&[5]);
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
     (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
     phone.send(&mut world, establishment(5));
     let released = updates(&world).into_iter().find(|body| body.release == Some(true));

@@ -79,6 +79,25 @@ pub(super) fn updates(world: &World) -> Vec<SmContextUpdateData> {
     world.calls.iter().filter_map(|(_, _, request)| body(request)).collect()
 }
 
+/// The source gNB gets UE CONTEXT RELEASE COMMAND after the handover.
+pub(super) fn source_released(world: &mut World) {
+    let is_it = |(gnb, message): &(GnbHandle, Message)| {
+        *gnb == GNB && matches!(message, Message::UeContextReleaseCommand(_))
+    };
+    let at = world.downlinks.iter().position(is_it).expect("UE CONTEXT RELEASE COMMAND");
+    world.downlinks.remove(at);
+}
+
+/// SMFs do not answer that they have switched the paths.
+#[test]
+fn the_source_gnb_is_released_also_if_smfs_do_not_answer() {
+    let (mut world, _, id) = commanded(&[5]);
+    notify(&mut world, id);
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+    world.expire(Timer::NgapGuard);
+    source_released(&mut world);
+}
+
 pub(super) fn states(world: &World) -> Vec<Option<HoState>> {
     updates(world).into_iter().map(|body| body.ho_state).collect()
 }
@@ -220,10 +239,11 @@ fn a_handover_takes_the_steps_of_the_specification() {
         (vec![5], None, &b"to source"[..])
     );
     notify(&mut world, id);
+    assert_eq!(states(&world), [Some(HoState::Completed)]);
+    assert!(world.downlinks.is_empty(), "the source gNB forwards packets until the paths are switched");
+    answer(&mut world, None);
     let release: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
     assert_eq!(release.cause, Cause::RadioNetwork(CauseRadioNetwork::successful_handover));
-    assert_eq!(states(&world), [Some(HoState::Completed)]);
-    answer(&mut world, None);
     assert_eq!(world.amf.audit().in_procedure, 0);
     // The UE is in CM-CONNECTED over the target gNB, and the source gNB's answer does not change that.
     let UeNgapIds::Pair(amf_ue_ngap_id, ran_ue_ngap_id) = release.ids else { panic!() };
@@ -456,7 +476,6 @@ fn an_accept_that_waits_is_dropped_if_its_session_is_replaced() {
         world.request(transfer(6, Some(nas), Some((NgapIe::PduResSetupReq, setup)))).unwrap();
     }
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
     let setup = take!(world, OTHER_GNB, PduSessionResourceSetupRequest);
     assert_eq!(setup.sessions[0].transfer, b"new");
     assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
@@ -479,7 +498,6 @@ fn a_change_of_resources_is_refused_until_the_smf_has_prepared_the_session() {
 fn a_session_that_is_not_switched_is_released_at_the_target_gnb() {
     let (mut world, _, id) = commanded(&[5]);
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
     refuse(&mut world);
     let release = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
     assert_eq!((release.ran_ue_ngap_id, release.sessions[0].pdu_session_id), (AT_TARGET, 5));
@@ -491,13 +509,13 @@ fn a_session_that_is_not_switched_is_released_at_the_target_gnb() {
 fn a_session_that_the_target_gnb_has_released_is_not_released_again() {
     let (mut world, mut phone, id) = commanded(&[5]);
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
     let release = transfer(5, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")));
     assert!(world.request(release).is_ok());
     let _ = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
     (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
     super::pdu_session::release_response(&mut world, &phone);
     refuse(&mut world);
+    source_released(&mut world);
     assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
     assert_eq!(updates(&world).len(), 1, "the answer of the gNB");
 }
@@ -509,7 +527,6 @@ fn a_session_that_ends_while_its_path_is_switched_is_released_at_the_target_gnb_
     for has_command in [true, false] {
         let (mut world, mut phone, id) = commanded(&[5]);
         notify(&mut world, id);
-        let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
         (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
         let release = transfer(5, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")));
         if has_command {
@@ -523,6 +540,7 @@ fn a_session_that_ends_while_its_path_is_switched_is_released_at_the_target_gnb_
             super::pdu_session::release_response(&mut world, &phone);
         }
         world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+        source_released(&mut world);
         assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
         assert_eq!(world.amf.audit().sessions, 0);
     }
@@ -533,9 +551,9 @@ fn a_session_that_ends_while_its_path_is_switched_is_released_at_the_target_gnb_
 fn the_target_gnb_gets_one_command_to_release_a_session() {
     let (mut world, mut phone, id) = commanded(&[5]);
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
     refuse(&mut world);
     let _ = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
+    source_released(&mut world);
     let before = updates(&world).len();
     let release = transfer(5, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")));
     assert!(world.request(release).is_ok());
@@ -559,11 +577,11 @@ fn a_modification_that_waited_is_not_sent_for_a_session_that_is_not_handed_over(
         assert!(world.request(transfer(id, None, Some((NgapIe::PduResModReq, b"modify")))).is_ok());
     }
     notify(&mut world, request.amf_ue_ngap_id);
-    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
     let release = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
     assert_eq!(release.sessions[0].pdu_session_id, 6);
     answer(&mut world, None);
     answer(&mut world, None);
+    source_released(&mut world);
     let modify = take!(world, OTHER_GNB, PduSessionResourceModifyRequest);
     assert_eq!(modify.sessions.iter().map(|item| item.pdu_session_id).collect::<Vec<_>>(), [5]);
     assert!(world.downlinks.is_empty());

@@ -154,8 +154,8 @@ fn a_message_before_handover_notify_changes_nothing() {
     world.ngap(OTHER_GNB, "UplinkNasTransport", message.encode());
     assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
     answer(&mut world, None);
+    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
     assert_eq!((world.amf.audit().registered, world.amf.audit().in_procedure), (1, 0));
 }
 
@@ -192,8 +192,8 @@ fn the_target_gnb_gets_a_ue_ambr_that_has_changed_during_the_handover() {
     answer(&mut world, Some(N2SmInfoType::HandoverCmd));
     let _ = take_message!(world, GNB, HandoverCommand);
     notify(&mut world, id);
-    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
     answer(&mut world, None);
+    let _: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
     let modification = take_message!(world, OTHER_GNB, UeContextModificationRequest);
     assert_eq!((modification.amf_ue_ngap_id, modification.ue_ambr), (id, Some(ambr)));
     assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);

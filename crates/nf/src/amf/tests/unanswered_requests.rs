@@ -247,6 +247,28 @@ fn user_plane_follows(world: &mut World, phone: &Phone) {
     assert!(!world.running().contains(&Timer::NgapGuard));
 }
 
+/// The UE releases the session before the gNB has answered its setup, and the SMF commands no release at the gNB, which has no resources for it yet.
+#[test]
+fn the_gnb_releases_what_it_sets_up_after_the_ue_has_requested_the_release() {
+    let (mut world, mut phone) = connected(&[6]);
+    phone.send(&mut world, establishment(5));
+    requests_setup(&mut world, 5);
+    let _ = take_message!(world, GNB, PduSessionResourceSetupRequest);
+    world.request(transfer(5, Some(b"command"), None)).unwrap();
+    let _ = take_message!(world, GNB, DownlinkNasTransport);
+    setup_response(&mut world, &phone, true);
+    phone.send(&mut world, message(5, b"complete"));
+    status_notify(&mut world, 5).unwrap();
+    let release = take_message!(world, GNB, PduSessionResourceReleaseCommand);
+    assert_eq!(release.sessions.iter().map(|it| it.pdu_session_id).collect::<Vec<_>>(), [5]);
+    world.calls.clear();
+    phone.send(&mut world, establishment(5));
+    requests_setup(&mut world, 5);
+    assert!(world.downlinks.is_empty(), "it waits: {:?}", world.downlinks);
+    release_response(&mut world, &phone);
+    is_set_up(&mut world, &phone);
+}
+
 /// A setup that the gNB has not answered is released there. Meanwhile the UE requests its user plane.
 #[test]
 fn a_service_request_during_a_release_gets_its_user_plane_after_it() {

@@ -41,8 +41,8 @@ impl AwaitingHandoverNotify {
         self
     }
 
-    /// HANDOVER NOTIFY: the UE is at the target gNB (TS 38.413 8.4.3.2). The source gNB's connection is released, and the SMFs switch the
-    /// paths.
+    /// HANDOVER NOTIFY: the UE is at the target gNB (TS 38.413 8.4.3.2). The SMFs switch the paths. Until then the source gNB forwards packets: it
+    /// is released afterwards ([`release_source`]), or by the guard timer ([`crate::amf::Amf::ngap_guard`]).
     pub(super) fn on_notify(
         self,
         ue: &mut UeContext,
@@ -64,10 +64,10 @@ impl AwaitingHandoverNotify {
         let setups: Vec<u8> = ue.sessions.iter().filter(is_set_up).map(|session| session.id).collect();
         delivery::leave_source(ue, env, source, |id| self.accepted.contains(&id));
         if let Some(source) = source {
-            n2::release_connection(env, source, SUCCESSFUL);
             if let Some(connection) = env.connections.get_mut(source) {
                 connection.detach(ue);
             }
+            env.out.start(source.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
         }
         let arrival = ue.arrival.take();
         let is_new_amf = arrival.is_some();
@@ -153,6 +153,7 @@ impl AwaitingSessionCompletion {
         if !self.calls.is_empty() {
             return self.into();
         }
+        release_source(ue, env);
         let is_changed = std::mem::take(&mut ue.modifies_target);
         if ue.access_keys.is_outdated() {
             n2::rekey(ue, env);
@@ -161,6 +162,17 @@ impl AwaitingSessionCompletion {
         }
         ue.log_outcome(env, Level::Info, "N2 handover", "ok");
         Mobility::Idle
+    }
+}
+
+/// The paths are switched, and the source gNB has got the end markers: its connection is released (TS 23.502 4.9.1.3.3 step 14). Its id may be that of
+/// another UE meanwhile.
+fn release_source(ue: &UeContext, env: &mut Env<'_>) {
+    let left = ue.connection.and_then(|key| env.connections.get(key)).and_then(|connection| connection.left);
+    let source = left.and_then(|(gnb, ran_id)| env.connections.find_by_ran(gnb, ran_id));
+    let is_left = |key: &Key| env.connections.get(*key).is_some_and(|connection| connection.ue.is_none());
+    if let Some(source) = source.filter(is_left) {
+        n2::release_connection(env, source, SUCCESSFUL);
     }
 }
 

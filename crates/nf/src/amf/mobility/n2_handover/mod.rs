@@ -122,7 +122,7 @@ impl HandoverError {
 }
 
 /// Cause of the release of the source's connection after the handover.
-pub(super) const SUCCESSFUL: Cause = Cause::RadioNetwork(CauseRadioNetwork::successful_handover);
+pub(in crate::amf) const SUCCESSFUL: Cause = Cause::RadioNetwork(CauseRadioNetwork::successful_handover);
 
 /// Cause of the release of the target's connection without a handover.
 pub(super) const CANCELLED: Cause = Cause::RadioNetwork(CauseRadioNetwork::handover_cancelled);
