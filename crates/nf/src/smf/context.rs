@@ -136,6 +136,8 @@ pub(super) struct GnbRequests {
     pub has_downlink_data: bool,
     /// Flows that the UE has confirmed, and the gNB has not: a bit for each QFI.
     pub unanswered_flows: u64,
+    /// Those of the modifications that were requested before the N2 handover in progress: the target gNB does not get them.
+    pub before_handover: u8,
 }
 
 impl GnbRequests {
@@ -159,7 +161,25 @@ impl GnbRequests {
     pub(super) const fn take_answer(&mut self) -> bool {
         let is_requested = self.modifications > 0;
         self.modifications = self.modifications.saturating_sub(1);
+        self.before_handover = self.before_handover.saturating_sub(1);
         is_requested
+    }
+
+    /// The AMF has refused the last modification: no gNB answers it.
+    pub(super) fn withdraw_modification(&mut self) {
+        self.modifications = self.modifications.saturating_sub(1);
+        self.before_handover = self.before_handover.min(self.modifications);
+    }
+
+    /// An N2 handover begins. The AMF queues what the SMF requests from now on until the handover is over.
+    pub(super) const fn note_handover(&mut self) {
+        self.before_handover = self.modifications;
+    }
+
+    /// The UE is at the target gNB of an N2 handover, which gets what the AMF has queued. The source gNB answers nothing any longer.
+    pub(super) fn at_target(self) -> Self {
+        let modifications = self.modifications.saturating_sub(self.before_handover);
+        Self { modifications, ..Self::default() }
     }
 }
 
@@ -459,10 +479,16 @@ const DOWNLINK_DATA: u8 = 0x80;
 /// This one says that it has not. Earlier versions, which paged the UE in any case, wrote neither.
 const NO_DOWNLINK_DATA: u8 = 0x40;
 
-/// Without the unanswered flows, which are in a section of their own.
+/// Without the unanswered flows, and the modifications before a handover, which are in sections of their own.
 impl Pack for GnbRequests {
     fn pack(&self, writer: &mut Writer<'_>) {
-        let Self { modifications, refused_setups, has_downlink_data, unanswered_flows: _ } = self;
+        let Self {
+            modifications,
+            refused_setups,
+            has_downlink_data,
+            unanswered_flows: _,
+            before_handover: _,
+        } = self;
         modifications.pack(writer);
         let data = match (refused_setups, has_downlink_data) {
             (_, true) => DOWNLINK_DATA,
@@ -477,7 +503,7 @@ impl Pack for GnbRequests {
         let has_downlink_data =
             refused & DOWNLINK_DATA != 0 || refused != 0 && refused & NO_DOWNLINK_DATA == 0;
         let refused_setups = refused & !(DOWNLINK_DATA | NO_DOWNLINK_DATA);
-        Ok(Self { modifications, refused_setups, has_downlink_data, unanswered_flows: 0 })
+        Ok(Self { modifications, refused_setups, has_downlink_data, ..Self::default() })
     }
 }
 
@@ -691,7 +717,8 @@ impl SmContext {
         self.handover_uplink = None;
         self.forwards_directly = false;
         self.amf.handover_target = None;
-        self.flows.refused_by_target = 0;
+        (self.flows.refused_by_target, self.flows.at_target) = (0, 0);
+        self.gnb.before_handover = 0;
     }
 
     /// The endpoints of the prepared handover are in use, or no longer valid.

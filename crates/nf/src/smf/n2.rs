@@ -32,15 +32,18 @@ fn default_flow(session: &SmContext) -> QosFlow {
 }
 
 /// PDU Session Resource Modify Request Transfer that changes session-AMBR, default QoS flow, and the flows of the change in progress. The
-/// gNB does not get the release of flows that it has refused, or has released.
-pub(super) fn modify_qos_request(session: &SmContext) -> Vec<u8> {
+/// gNB does not get the release of flows that it has refused, or has released. `stale`: flows to release besides.
+pub(super) fn modify_qos_request(session: &SmContext, stale: &[u8]) -> Vec<u8> {
     let (session_ambr, mut flows, mut to_release) =
         (Some(session.qos.ambr), vec![default_flow(session)], Vec::new());
     if let Some(change) = session.flows.change().filter(|_| !session.flows.is_at_gnb) {
         flows.extend(change.flows());
-        let released = change.released().into_iter().filter(|qfi| !session.flows.is_refused(*qfi));
-        to_release.extend(released.map(|qfi| (qfi, Cause::Nas(CauseNas::normal_release))));
+        to_release.extend(change.released().into_iter().filter(|qfi| !session.flows.is_refused(*qfi)));
     }
+    to_release.extend(stale);
+    to_release.sort_unstable();
+    to_release.dedup();
+    let to_release = to_release.into_iter().map(|qfi| (qfi, Cause::Nas(CauseNas::normal_release))).collect();
     ModifyRequestTransfer { session_ambr, flows, to_release, ..ModifyRequestTransfer::default() }.encode()
 }
 

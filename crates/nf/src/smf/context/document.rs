@@ -21,6 +21,7 @@
 //!  gnb        what the accept for the UE answers until it is set up, whether it is an always-on session, requests that the gNB has not answered
 //!             or has refused, and whether the UPF has reported downlink data; absent if there is nothing of these
 //!  unanswered flows that the UE has confirmed, and the gNB has not; absent if there are none
+//!  prepared   what the target gNB of an N2 handover admits and does not get; absent if there is nothing of these
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -87,10 +88,13 @@ const GNB: Section = Section { id: 19, name: "gnb", version: 1 };
 /// Absent if the gNB has answered the request for each flow that the UE has confirmed.
 const UNANSWERED: Section = Section { id: 20, name: "unanswered flows", version: 1 };
 
+/// Absent unless the target gNB of a handover admits flows, or does not get a request that the gNB has not answered.
+const PREPARED: Section = Section { id: 21, name: "prepared", version: 1 };
+
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, GNB, UNANSWERED, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, GNB, UNANSWERED, PREPARED, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -121,6 +125,7 @@ pub(in crate::smf) fn pack(
             has_accept || session.gnb != GnbRequests::default()
         }
         UNANSWERED => session.gnb.has_unanswered_flows(),
+        PREPARED => session.flows.at_target != 0 || session.gnb.before_handover > 0,
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -229,6 +234,10 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             gnb.pack(writer);
         }
         UNANSWERED => gnb.unanswered_flows.pack(writer),
+        PREPARED => {
+            flows.at_target.pack(writer);
+            gnb.before_handover.pack(writer);
+        }
         ADDRESSING => {
             addressing.v4.pack(writer);
             addressing.v6.pack(writer);
@@ -299,6 +308,9 @@ pub(in crate::smf) fn unpack(
     }
     let is_emergency = sections.has(&EMERGENCY) && sections.unpack(&EMERGENCY)?;
     let mut flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
+    if sections.has(&PREPARED) {
+        (flows.at_target, gnb.before_handover) = sections.unpack(&PREPARED)?;
+    }
     let mut reflective = ReflectiveQos::default();
     if sections.has(&REFLECTIVE) {
         let rules: Vec<u8>;
@@ -638,6 +650,7 @@ mod tests {
             (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;
             session.answered_pti = release;
             session.gnb.unanswered_flows = if has_v4 { rates.0 } else { 0 };
+            (session.flows.at_target, session.gnb.before_handover) = if has_v6 { (rates.1, sst) } else { (0, 0) };
             session.reflective = ReflectiveQos {
                 is_supported: has_v4,
                 timer: tac,

@@ -110,6 +110,8 @@ pub(super) struct SessionFlows {
     pub awaits_gnb: bool,
     /// Flows that the target gNB of a handover has refused: a bit for each QFI.
     pub refused_by_target: u64,
+    /// Flows that the target gNB of a handover has, until downlink packets are sent to it: a bit for each QFI.
+    pub at_target: u64,
 }
 
 pack_struct!(Arp { priority_level, may_preempt, preemptable });
@@ -138,8 +140,28 @@ impl Pack for Content {
     }
 }
 
+/// Without the flows at the target gNB, which are in a section of their own.
+impl Pack for SessionFlows {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { current, former, wanted, refused, is_at_gnb, awaits_gnb, refused_by_target, at_target: _ } =
+            self;
+        current.pack(writer);
+        former.pack(writer);
+        wanted.pack(writer);
+        refused.pack(writer);
+        is_at_gnb.pack(writer);
+        awaits_gnb.pack(writer);
+        refused_by_target.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (current, former, wanted, refused) = Pack::unpack(reader)?;
+        let (is_at_gnb, awaits_gnb, refused_by_target) = Pack::unpack(reader)?;
+        Ok(Self { current, former, wanted, refused, is_at_gnb, awaits_gnb, refused_by_target, at_target: 0 })
+    }
+}
+
 pack_struct!(Flows { rules });
-pack_struct!(SessionFlows { current, former, wanted, refused, is_at_gnb, awaits_gnb, refused_by_target });
 
 impl Rule {
     /// Its packet filters.
@@ -450,10 +472,40 @@ impl SessionFlows {
         (rest, created.into_iter().map(|rule| Arc::clone(&rule.id)).collect())
     }
 
-    /// The gNB has these flows, of those that it was to set up. Returns the rules of the others, which are to be removed.
-    pub(super) fn note_at_gnb(&mut self, has: impl Fn(u8) -> bool) -> Vec<Arc<str>> {
+    /// The target gNB of a handover has these flows, of those that it was to set up. Returns the rules of the others, which are to be removed. Flows of
+    /// a change in progress are not among these: the target gNB gets the change, and its answer decides, as it may not have been offered them.
+    pub(super) fn note_at_target(&mut self, has: impl Fn(u8) -> bool) -> Vec<Arc<str>> {
         let awaited = if self.is_at_gnb { Vec::new() } else { self.added() };
+        // The source gNB may not have answered a change that the UE has confirmed.
+        self.is_at_gnb |= self.former.is_none();
+        self.forget_refusals();
         self.refuse(|qfi| !has(qfi) && !awaited.contains(&qfi))
+    }
+
+    /// The target gNB may have flows of the session that the source gNB has refused or released.
+    fn forget_refusals(&mut self) {
+        let flows = self.current.flows().into_iter().fold(0, |bits, flow| bits | 1 << (flow.qfi & 63));
+        self.refused &= !(flows & self.at_target);
+    }
+
+    /// Flows of the target gNB that the session has not any longer, and of which it gets no release. `is_requested`: it gets what the SMF has requested
+    /// during the handover.
+    pub(super) fn take_stale(&mut self, is_requested: bool) -> Vec<u8> {
+        let at_target = std::mem::take(&mut self.at_target);
+        let released = match self.change() {
+            Some(change) if is_requested && !self.is_at_gnb => change.released(),
+            _ => Vec::new(),
+        };
+        let is_stale = |qfi: &u8| {
+            let is_used = *qfi == DEFAULT_QFI || self.current.rules().any(|rule| rule.qfi == *qfi);
+            // Requests have no release of flows that the source gNB has released.
+            let is_released = released.contains(qfi) && !self.is_refused(*qfi);
+            at_target & 1 << (qfi & 63) != 0 && !is_used && !is_released
+        };
+        let stale: Vec<u8> = (0..64).filter(is_stale).collect();
+        // Further requests of the change have it.
+        self.refused &= !stale.iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
+        stale
     }
 
     /// The flows that the change in progress adds or modifies.

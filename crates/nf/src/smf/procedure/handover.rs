@@ -47,6 +47,7 @@ pub(in crate::smf) fn on_update(
     match handover {
         HoState::Preparing if user_plane.gnb.is_some() => {
             session.forget_handover();
+            session.gnb.note_handover();
             session.forwards_directly =
                 HandoverRequiredTransfer::decode(&info).is_ok_and(|transfer| transfer.direct_forwarding_path);
             // It has no other proof than the reference of the SM context, which it has from the source AMF.
@@ -75,7 +76,7 @@ pub(in crate::smf) fn on_update(
                 let target = Target { primary, additional };
                 session.amf.handover_target = None;
                 let refused = std::mem::take(&mut session.flows.refused_by_target);
-                let failed = session.flows.note_at_gnb(|qfi| refused & 1 << (qfi & 63) == 0);
+                let failed = session.flows.note_at_target(|qfi| refused & 1 << (qfi & 63) == 0);
                 modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");
                 return path_switch::begin(user_plane, session, env, reply, (target, Handover::N2));
             }
@@ -120,6 +121,7 @@ fn prepared(
     session.log(env, Level::Debug, || "handover prepared".to_owned());
     let named: Vec<u8> = admitted(&transfer).map(|(qfi, _)| *qfi).collect();
     modification::ignore_unknown(session, env, &named);
+    session.flows.at_target = named.iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
     let is_forwarded = |flow: &&(u8, bool)| flow.1 && session.flows.knows(flow.0);
     let flows: Vec<u8> = transfer.flows.iter().filter(is_forwarded).map(|(qfi, _)| *qfi).collect();
     match transfer.forwarding {

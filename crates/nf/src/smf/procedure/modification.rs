@@ -517,7 +517,7 @@ fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>,
     session.flows.is_at_gnb |= gnb.is_none();
     let n2 = gnb.map(|_| {
         session.gnb.note_modification();
-        (NgapIeType::PduResModReq, n2::modify_qos_request(session))
+        (NgapIeType::PduResModReq, n2::modify_qos_request(session, &[]))
     });
     let transfer = consumer::transfer(session, Some(n1::modification_command(session)), n2);
     // No state waits for the answer. After a refusal for some time the command is sent again before T3591 expires (`refused_transfer`).

@@ -7,7 +7,9 @@
 //! ```
 
 use super::restoration::{self, Absence};
-use super::{AwaitingResourceSetup, Established, State, branching, forwarding, modification, release};
+use super::{
+    AwaitingResourceSetup, Established, State, branching, forwarding, modification, release, user_plane,
+};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, DEFAULT_QFI, GnbRequests, SmContext, UserPlane};
@@ -74,7 +76,8 @@ pub(in crate::smf) fn on_request(
         ) => {
             // Flows that the target gNB does not accept are removed (TS 23.502 4.9.1.2.2).
             modification::ignore_unknown(session, env, &flows);
-            let failed = session.flows.note_at_gnb(|qfi| flows.contains(&qfi));
+            session.flows.at_target = flows.iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
+            let failed = session.flows.note_at_target(|qfi| flows.contains(&qfi));
             modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");
             begin(user_plane, session, env, reply, (target, Handover::Xn))
         }
@@ -109,7 +112,10 @@ pub(super) fn begin(
 ) -> State {
     session.forget_target();
     // The source gNB answers nothing any longer.
-    session.gnb = GnbRequests::default();
+    session.gnb = match kind {
+        Handover::N2 => session.gnb.at_target(),
+        Handover::Xn => GnbRequests::default(),
+    };
     if session.modification.is_none() {
         session.stop(env, SessionTimer::Guard);
     }
@@ -171,6 +177,7 @@ impl AwaitingPathSwitch {
                     Handover::Xn => forwarding::end(session, env),
                 }
                 answer(&mut user_plane, session, env, reply, kind);
+                release_stale(session, env, kind);
                 match absence {
                     Some(absence) => {
                         let upf = user_plane.n3_session().upf;
@@ -185,6 +192,16 @@ impl AwaitingPathSwitch {
     /// What must be released and answered: the sessions at the UPFs, and the AMF's request.
     pub(in crate::smf) fn into_held(self) -> release::Held {
         release::Held { reply: Some(self.reply), ..self.user_plane.into() }
+    }
+}
+
+/// The target gNB releases flows that the session has lost during the handover, such as those that the source gNB has released (TS 38.413 8.2.4):
+/// unless the AMF has queued that request for it.
+fn release_stale(session: &mut SmContext, env: &mut Env<'_>, kind: Handover) {
+    let is_requested = kind == Handover::N2 && session.gnb.modifications > 0;
+    let stale = session.flows.take_stale(is_requested);
+    if !stale.is_empty() {
+        user_plane::modify_at_gnb(session, env, &stale);
     }
 }
 

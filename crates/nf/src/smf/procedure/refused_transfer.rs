@@ -88,8 +88,11 @@ pub(super) fn on_refusal(
         return setup.note_refused(session, env);
     } else if call.requests_paging() {
         session.pending.downlink_data = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_none());
-    } else if session.modification.is_none() {
-        return;
+    } else {
+        session.gnb.withdraw_modification();
+        if session.modification.is_none() {
+            return;
+        }
     }
     if may_wait(state) {
         session.start(env, SessionTimer::Guard, env.config.guard);
@@ -125,7 +128,7 @@ pub(in crate::smf) fn on_unmodified(
 pub(in crate::smf) fn on_confirmed(state: &State, session: &mut SmContext, env: &mut Env<'_>) {
     let is_at_gnb = session.flows.is_at_gnb || session.modification.is_none();
     if !is_at_gnb && may_wait(state) && is_waiting(session) {
-        user_plane::modify_at_gnb(session, env);
+        user_plane::modify_at_gnb(session, env, &[]);
     }
 }
 

@@ -149,14 +149,14 @@ fn add_missing_flows(session: &mut SmContext, env: &mut Env<'_>, gnb: &SetupResp
     let is_behind = session.flows().iter().any(|qfi| !named.contains(qfi));
     if session.modification.is_some() && session.flows.former.is_some() && is_behind {
         session.flows.is_at_gnb = false;
-        modify_at_gnb(session, env);
+        modify_at_gnb(session, env, &[]);
     }
 }
 
-/// The gNB gets the change of flows that the UE has got, or gets by another message.
-pub(super) fn modify_at_gnb(session: &mut SmContext, env: &mut Env<'_>) {
+/// The gNB gets the change of flows that the UE has got, or gets by another message; it is to release the flows in `stale`, too.
+pub(super) fn modify_at_gnb(session: &mut SmContext, env: &mut Env<'_>, stale: &[u8]) {
     session.gnb.note_modification();
-    let modify = n2::modify_qos_request(session);
+    let modify = n2::modify_qos_request(session, stale);
     let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
     consumer::notify_amf(session, env, transfer);
 }

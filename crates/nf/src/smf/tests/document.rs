@@ -14,6 +14,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-registering-1", include_str!("../../../tests/golden/smf-registering-1.hex")),
     ("smf-handover-1", include_str!("../../../tests/golden/smf-handover-1.hex")),
     ("smf-handover-2", include_str!("../../../tests/golden/smf-handover-2.hex")),
+    ("smf-handover-3", include_str!("../../../tests/golden/smf-handover-3.hex")),
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
     ("smf-reflective-1", include_str!("../../../tests/golden/smf-reflective-1.hex")),
     ("smf-reflective-2", include_str!("../../../tests/golden/smf-reflective-2.hex")),

@@ -111,12 +111,12 @@ fn gnb_sets_up(world: &mut World, flows: &[u8]) {
 }
 
 /// QFIs of the session's rules besides the default one.
-fn qfis(world: &World) -> Vec<u8> {
+pub(super) fn qfis(world: &World) -> Vec<u8> {
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     session.flows.current.flows().iter().map(|flow| flow.qfi).collect()
 }
 
-fn is_settled(world: &World) -> bool {
+pub(super) fn is_settled(world: &World) -> bool {
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     session.flows.former.is_none() && session.flows.wanted.is_none() && session.modification.is_none()
 }
@@ -126,7 +126,7 @@ fn n4(world: &World) -> &SessionModificationRequest {
     request
 }
 
-fn n2(world: &World) -> Option<ModifyRequestTransfer> {
+pub(super) fn n2(world: &World) -> Option<ModifyRequestTransfer> {
     let container = world.transfers.last().unwrap().n2_info_container.as_ref()?;
     let content = container.sm_info.as_ref().unwrap().n2_info_content.as_ref().unwrap();
     Some(ModifyRequestTransfer::decode(&content.ngap_data.content).unwrap())
@@ -140,7 +140,7 @@ fn command(world: &World) -> &PduSessionModificationCommand {
 }
 
 /// The reports of rules to the PCF. (The PCF does not answer them in these tests.)
-fn reported(world: &World) -> Vec<&SmPolicyUpdateContextData> {
+pub(super) fn reported(world: &World) -> Vec<&SmPolicyUpdateContextData> {
     let updates = world.open.iter().filter_map(|(_, request)| match request {
         Request::UpdateSmPolicy(update) => Some(&update.body),
         _ => None,
@@ -148,7 +148,7 @@ fn reported(world: &World) -> Vec<&SmPolicyUpdateContextData> {
     updates.collect()
 }
 
-fn listening() -> World {
+pub(super) fn listening() -> World {
     let mut world = World::established();
     world.script.insert(Operation::UpdateSmPolicy, None);
     world

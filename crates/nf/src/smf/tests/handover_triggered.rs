@@ -23,7 +23,7 @@ pub(super) fn refuses_setup(world: &mut World, cause: CauseRadioNetwork) {
     gnb_sends(world, N2SmInfoType::PduResSetupFail, transfer);
 }
 
-fn refuses_modification(world: &mut World, cause: CauseRadioNetwork) {
+pub(super) fn refuses_modification(world: &mut World, cause: CauseRadioNetwork) {
     let cause = NgapCause::RadioNetwork(cause);
     let transfer = ModifyUnsuccessfulTransfer { cause }.encode();
     gnb_sends(world, N2SmInfoType::PduResModFail, transfer);

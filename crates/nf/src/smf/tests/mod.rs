@@ -10,6 +10,7 @@ mod establishment;
 mod flow_mobility;
 mod flows;
 mod handover;
+mod handover_flows;
 mod handover_triggered;
 mod ipv6;
 mod ladn;
