@@ -130,6 +130,8 @@ pub(crate) enum RanContext {
     Awaiting,
     /// The gNB is prepared for the UE, which has not arrived.
     Prepared,
+    /// The source gNB of an N2 handover, which forwards packets until the SMFs have switched the paths.
+    Left,
 }
 
 /// In place of a RAN-UE-NGAP-ID that the gNB has not assigned yet.

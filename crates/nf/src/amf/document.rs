@@ -185,7 +185,7 @@ impl Context for UeContext {
     }
 }
 
-pack_enum!(RanContext { 0 => Absent, 1 => Requested, 2 => Established, 3 => Releasing, 4 => Switching, 5 => Awaiting, 6 => Prepared });
+pack_enum!(RanContext { 0 => Absent, 1 => Requested, 2 => Established, 3 => Releasing, 4 => Switching, 5 => Awaiting, 6 => Prepared, 7 => Left });
 
 /// An NG connection as it is in a document.
 #[derive(Debug, PartialEq, Eq)]

@@ -60,7 +60,7 @@ impl Amf {
             audit.timers += ue.timers().len();
             audit.undelivered += ue.undelivered.len();
         }
-        let releasing = |context| context == RanContext::Releasing;
+        let releasing = |context| matches!(context, RanContext::Releasing | RanContext::Left);
         let connections = || self.shared.connections.iter().map(|(_, connection)| connection);
         let has_context = |id| self.shared.ids.find(id).is_some_and(|key| self.ues.contains(key));
         let ended = self.ended.ids().filter(|id| !has_context(*id)).count();

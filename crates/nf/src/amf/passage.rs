@@ -351,7 +351,7 @@ impl Amf {
             let excess = connections.start_release(key, host);
             self.lost.extend(excess.and_then(|key| Some((key, connections.get(key)?.gnb))));
         }
-        if matches!(context, RanContext::Requested | RanContext::Releasing) {
+        if matches!(context, RanContext::Requested | RanContext::Releasing | RanContext::Left) {
             out.start(key.to_u64(), Timer::NgapGuard, self.shared.config.timers.ngap_guard);
         }
         Some(key)

@@ -58,7 +58,7 @@ fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Encoded) {
 fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Encoded) {
     match (&connection.context, pdu) {
         (RanContext::Requested | RanContext::Switching, Ok(pdu)) => connection.queued.push(pdu),
-        (RanContext::Releasing, _) => {}
+        (RanContext::Releasing | RanContext::Left, _) => {}
         (_, pdu) => send_over(out, connection, pdu),
     }
 }

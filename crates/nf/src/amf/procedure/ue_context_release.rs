@@ -109,8 +109,7 @@ impl Amf {
     /// 4.9.1.3.1).
     pub(in crate::amf) fn ngap_guard(&mut self, now: Instant, key: Key, out: &mut Outbox) {
         let Some(connection) = self.shared.connections.get(key) else { return };
-        let is_left = connection.ue.is_none() && connection.context == RanContext::Established;
-        if is_left {
+        if connection.context == RanContext::Left {
             // SMFs have not answered that they have switched the UE's paths to the target gNB of an N2 handover.
             self.with_env(now, out, |env| {
                 n2::release_connection(env, key, mobility::n2_handover::SUCCESSFUL)

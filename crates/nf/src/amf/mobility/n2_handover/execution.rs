@@ -66,8 +66,11 @@ impl AwaitingHandoverNotify {
         if let Some(source) = source {
             if let Some(connection) = env.connections.get_mut(source) {
                 connection.detach(ue);
+                if connection.context != RanContext::Releasing {
+                    connection.context = RanContext::Left;
+                    env.out.start(source.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
+                }
             }
-            env.out.start(source.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
         }
         let arrival = ue.arrival.take();
         let is_new_amf = arrival.is_some();
@@ -170,7 +173,7 @@ impl AwaitingSessionCompletion {
 fn release_source(ue: &UeContext, env: &mut Env<'_>) {
     let left = ue.connection.and_then(|key| env.connections.get(key)).and_then(|connection| connection.left);
     let source = left.and_then(|(gnb, ran_id)| env.connections.find_by_ran(gnb, ran_id));
-    let is_left = |key: &Key| env.connections.get(*key).is_some_and(|connection| connection.ue.is_none());
+    let is_left = |key: &Key| env.connections.get(*key).is_some_and(|it| it.context == RanContext::Left);
     if let Some(source) = source.filter(is_left) {
         n2::release_connection(env, source, SUCCESSFUL);
     }
