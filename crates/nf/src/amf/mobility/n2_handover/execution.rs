@@ -93,6 +93,9 @@ impl AwaitingHandoverNotify {
         }
         let mut calls = Vec::new();
         for id in self.accepted {
+            if let Some(session) = ue.session_mut(id) {
+                session.user_plane = UserPlane::Activated;
+            }
             let call = consumer::complete_handover(ue, env, id, is_new_amf);
             calls.extend(call.map(|call| (call, id)));
         }
@@ -115,11 +118,8 @@ impl AwaitingSessionCompletion {
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Mobility {
         let Some(id) = take_call(&mut self.calls, call) else { return self.into() };
         match reply {
-            Ok(_) => {
-                if let Some(session) = ue.session_mut(id) {
-                    session.user_plane = UserPlane::Activated;
-                }
-            }
+            // The target gNB has its resources, or has released them since.
+            Ok(_) => {}
             Err(problem) => {
                 env.out
                     .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
