@@ -193,10 +193,10 @@ fn reported(
 /// The SMF does not have the session.
 fn forget(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let session = ue.sessions.extract_if(.., |session| session.id == id).next();
-    if let Some(session) = session {
-        if !n2_handover::session_ended(ue, env, &session) {
-            delivery::on_ended_by_smf(ue, env, &session);
-        }
+    if let Some(session) = session
+        && !n2_handover::session_ended(ue, env, &session)
+    {
+        delivery::on_ended_by_smf(ue, env, &session);
     }
 }
 

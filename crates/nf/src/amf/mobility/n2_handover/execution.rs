@@ -63,13 +63,13 @@ impl AwaitingHandoverNotify {
         let is_set_up = |session: &&PduSession| session.user_plane == UserPlane::Activating;
         let setups: Vec<u8> = ue.sessions.iter().filter(is_set_up).map(|session| session.id).collect();
         delivery::leave_source(ue, env, source, |id| self.accepted.contains(&id));
-        if let Some(source) = source {
-            if let Some(connection) = env.connections.get_mut(source) {
-                connection.detach(ue);
-                if connection.context != RanContext::Releasing {
-                    connection.context = RanContext::Left;
-                    env.out.start(source.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
-                }
+        if let Some(source) = source
+            && let Some(connection) = env.connections.get_mut(source)
+        {
+            connection.detach(ue);
+            if connection.context != RanContext::Releasing {
+                connection.context = RanContext::Left;
+                env.out.start(source.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
             }
         }
         let arrival = ue.arrival.take();
