@@ -112,6 +112,10 @@ pub(crate) fn request(
             Some(call) => state.calls.push((call, id)),
             None => state.released.push(unsuccessful(id, UNKNOWN_SESSION)),
         }
+        if let Some(session) = ue.session_mut(id) {
+            // The target gNB has its resources, until an SMF commands their release: that command waits for the answer.
+            session.user_plane = UserPlane::Activated;
+        }
     }
     moved.report(ue, env);
     ue.mobility = state.go_on(ue, env);
@@ -295,9 +299,7 @@ impl AwaitingPathSwitch {
             }
             _ => None,
         };
-        let session = ue.session_mut(id);
-        if let (Some(session), Some(transfer)) = (session, transfer) {
-            session.user_plane = UserPlane::Activated;
+        if let (Some(_), Some(transfer)) = (ue.session(id), transfer) {
             let transfer = transfer.content.to_vec();
             return self.switched.push(SessionTransfer { pdu_session_id: id, transfer });
         }
