@@ -413,6 +413,12 @@ impl Problem {
     pub fn is(&self, cause: &Cause) -> bool {
         self.cause() == Some(cause)
     }
+
+    /// Whether the NF, or one that it requests, does not answer, or not for some time: a later request may succeed. An NF that fails in the request
+    /// (500) may do so each time.
+    pub fn may_pass(&self) -> bool {
+        matches!(self.status, 503 | 504) || self.is(&Cause::NfDiscoveryFailure)
+    }
 }
 
 /// For the log. Peers also put subscribers' identities into the detail: these are masked.

@@ -224,12 +224,12 @@ impl AwaitingConfigurationUpdateComplete {
             n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
             return true;
         }
-        let is_to_register = command.indication.is_some_and(|it| it.registration_requested);
-        if is_to_register && !has_emergency {
+        let is_to_register = !has_emergency && command.indication.is_some_and(|it| it.registration_requested);
+        if is_to_register {
             // TS 24.501 5.4.4.4.
             n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
         }
-        is_to_register && !has_emergency
+        is_to_register
     }
 
     /// T3555 expired: retransmits the command; on the fifth expiry both 5G-GUTIs stay valid (TS

@@ -21,7 +21,7 @@ use crate::amf::subscription::Subscription;
 use crate::amf::{consumer, n2};
 use crate::kit::{Duration, Level, Timer};
 use pith_nas::ie::{Nssai, SnssaiRejection};
-use pith_sbi::{Cause, Problem, Reply, Response};
+use pith_sbi::{Problem, Reply, Response};
 use pith_types::{Snssai, Tai};
 
 /// In place of a pending call: the data are to be requested as soon as no registration is in progress. No call has this number.
@@ -55,11 +55,6 @@ pub(crate) fn resume(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// Whether a UDM, or the NF that it requests, does not answer, or not for some time: a later request may succeed.
-fn is_unanswered(problem: &Problem) -> bool {
-    matches!(problem.status, 503 | 504) || problem.is(&Cause::NfDiscoveryFailure)
-}
-
 /// The UDM has not given the data: [`resume`] requests them after some time.
 fn defer(ue: &mut UeContext, env: &mut Env<'_>, problem: &Problem) {
     let name = ue.name();
@@ -75,7 +70,7 @@ pub(crate) fn on_refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) 
     }
     let data = match reply {
         Ok(Response::SubscriptionDataSets(data)) if data.am_data.is_some() => Some(*data),
-        Err(problem) if is_unanswered(&problem) => return defer(ue, env, &problem),
+        Err(problem) if problem.may_pass() => return defer(ue, env, &problem),
         _ => None,
     };
     let changed = data.and_then(|data| Some((data.am_data.clone(), Subscription::of(data)?)));

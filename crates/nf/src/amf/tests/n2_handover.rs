@@ -520,6 +520,21 @@ fn a_session_that_the_target_gnb_has_released_is_not_released_again() {
     assert_eq!(updates(&world).len(), 1, "the answer of the gNB");
 }
 
+/// The same, and the SMF's answer that it has switched the path comes late.
+#[test]
+fn a_late_answer_of_the_smf_activates_no_session_that_the_target_gnb_has_released() {
+    let (mut world, mut phone, id) = commanded(&[5]);
+    notify(&mut world, id);
+    world.request(transfer(5, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")))).unwrap();
+    let _ = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
+    (phone.gnb, phone.ran_id, phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
+    super::pdu_session::release_response(&mut world, &phone);
+    answer(&mut world, None);
+    source_released(&mut world);
+    super::pdu_session::status_notify(&mut world, 5).unwrap();
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+}
+
 /// Its SMF has restarted before it answered, and has ended it, as the UE left the area of a LADN. It has requested the release of the
 /// resources, or could not.
 #[test]

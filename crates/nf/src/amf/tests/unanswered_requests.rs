@@ -143,19 +143,24 @@ fn a_session_is_set_up_after_a_release_that_the_gnb_does_not_answer_properly() {
     }
 }
 
+/// The UE releases session 5 while it is set up: the gNB has no resources yet that the SMF could release.
+fn released_during_setup() -> (World, Phone) {
+    let (mut world, mut phone) = connected(&[6]);
+    phone.send(&mut world, establishment(5));
+    requests_setup(&mut world, 5);
+    let _ = take_message!(world, GNB, PduSessionResourceSetupRequest);
+    world.request(transfer(5, Some(b"command"), None)).unwrap();
+    let _ = take_message!(world, GNB, DownlinkNasTransport);
+    (world, phone)
+}
+
 /// It is not known whether the gNB has the former resources, nor whether the UE has got the accept.
 #[test]
 fn a_session_is_set_up_after_a_setup_that_the_gnb_does_not_answer_properly() {
     let answers: [Answer; 4] =
         [releases_instead, answers_nothing, has_the_session_already, setup_response_without_sessions];
     for answer in answers {
-        let (mut world, mut phone) = connected(&[6]);
-        phone.send(&mut world, establishment(5));
-        requests_setup(&mut world, 5);
-        let _ = take_message!(world, GNB, PduSessionResourceSetupRequest);
-        // The UE releases the session meanwhile, of which the gNB has no resources for the SMF.
-        world.request(transfer(5, Some(b"command"), None)).unwrap();
-        let _ = take_message!(world, GNB, DownlinkNasTransport);
+        let (mut world, mut phone) = released_during_setup();
         establishes_again(&mut world, &mut phone);
         answer(&mut world, &phone);
         is_set_up(&mut world, &phone);
@@ -250,12 +255,7 @@ fn user_plane_follows(world: &mut World, phone: &Phone) {
 /// The UE releases the session before the gNB has answered its setup, and the SMF commands no release at the gNB, which has no resources for it yet.
 #[test]
 fn the_gnb_releases_what_it_sets_up_after_the_ue_has_requested_the_release() {
-    let (mut world, mut phone) = connected(&[6]);
-    phone.send(&mut world, establishment(5));
-    requests_setup(&mut world, 5);
-    let _ = take_message!(world, GNB, PduSessionResourceSetupRequest);
-    world.request(transfer(5, Some(b"command"), None)).unwrap();
-    let _ = take_message!(world, GNB, DownlinkNasTransport);
+    let (mut world, mut phone) = released_during_setup();
     setup_response(&mut world, &phone, true);
     phone.send(&mut world, message(5, b"complete"));
     status_notify(&mut world, 5).unwrap();

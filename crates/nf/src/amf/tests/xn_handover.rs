@@ -13,6 +13,7 @@ use pith_ngap::{
     Message, PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure, SecurityCapabilities,
     SessionTransfer,
 };
+use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Cause as SbiCause, Operation, Problem, ProblemMore, Reply, Request, Response};
 use pith_types::{AmfUeNgapId, RanUeNgapId, Snssai, Tac, Tai};
@@ -606,4 +607,27 @@ fn a_path_switch_request_that_names_a_session_twice_is_refused_and_changes_nothi
         phone.release(&mut world);
         assert_eq!(world.amf.audit().connected, 0);
     }
+}
+
+/// The UE has left the area of a LADN: the SMF's command to release its resources waits for the acknowledge, after which the session stays one that is
+/// being released.
+#[test]
+fn a_session_that_is_released_during_the_path_switch_is_released_once() {
+    let (mut world, mut phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5, 6]));
+    let release = transfer(5, Some(b"5GSM"), Some((NgapIeType::PduResRelCmd, b"release")));
+    world.request(release).unwrap();
+    for _ in [5, 6] {
+        world.reply_to(Operation::UpdateSmContext, acknowledged());
+    }
+    acknowledge(&mut world, OTHER_GNB);
+    let command = world.downlinks.pop_front();
+    assert!(matches!(command, Some((_, Message::PduSessionResourceReleaseCommand(_)))), "{command:?}");
+    arrive(&mut phone);
+    world.calls.clear();
+    super::pdu_session::release_response(&mut world, &phone);
+    assert_eq!(super::pdu_session::reported(&mut world), [N2SmInfoType::PduResRelRsp]);
+    super::pdu_session::status_notify(&mut world, 5).unwrap();
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
 }

@@ -482,11 +482,6 @@ fn decide(state: &State, session: &mut SmContext, qos: Qos) {
     }
 }
 
-/// Whether an NF does not answer, or not for some time. One that fails in the request may do so each time.
-fn may_answer_later(problem: &Problem) -> bool {
-    matches!(problem.status, 503 | 504) || problem.is(&Cause::NfDiscoveryFailure)
-}
-
 /// UDM or PCF refuse, or do not answer: then the change begins again later.
 fn give_up(
     state: State,
@@ -495,7 +490,7 @@ fn give_up(
     operation: Operation,
     problem: Option<Box<Problem>>,
 ) -> State {
-    let is_deferred = problem.as_ref().is_some_and(|problem| may_answer_later(problem));
+    let is_deferred = problem.as_ref().is_some_and(|problem| problem.may_pass());
     let why = problem.map_or_else(|| "unexpected reply".to_owned(), |problem| problem.to_string());
     session.log(env, Level::Warn, || {
         let until = if is_deferred { " yet" } else { "" };
