@@ -23,7 +23,7 @@ use super::release::{self, Held};
 use super::{State, branching, confirmation, upf_failure};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
-use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
+use crate::smf::context::{CallId, FrontUpf, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4;
 use crate::smf::selection::{FrontPlan, Upfs};
@@ -99,18 +99,16 @@ impl AwaitingRestoration {
         session.log(env, Level::Warn, || {
             "the classifier's UPF is not associated: the session continues without it".to_owned()
         });
-        self.without_classifier().begin(session, env)
+        self.without_absent_classifier(env).begin(session, env)
     }
 
-    fn without_absent_classifier(mut self, env: &Env<'_>) -> Self {
-        self.user_plane
-            .front
-            .take_if(|front| !front.is_needed && env.upfs.resolve(front.session.upf).is_none());
-        self
-    }
-
-    fn without_classifier(mut self) -> Self {
-        self.user_plane.front.take_if(|front| !front.is_needed);
+    /// The session goes on without a classifier whose UPF is not associated. When it is, what it may have of the session is deleted.
+    fn without_absent_classifier(mut self, env: &mut Env<'_>) -> Self {
+        let is_absent =
+            |front: &mut FrontUpf| !front.is_needed && env.upfs.resolve(front.session.upf).is_none();
+        if let Some(front) = self.user_plane.front.take_if(is_absent) {
+            env.delete_at_upf(front.session);
+        }
         self
     }
 

@@ -239,6 +239,28 @@ fn a_classifier_whose_upf_is_not_associated_is_awaited_for_a_while() {
     assert_eq!(next.take_ladder(), "upf <- SessionEstablishmentRequest\namf <- 200", "the UE does not wait");
 }
 
+/// Another SMF of the set had the session there, or the UPF has retained it.
+#[test]
+fn a_classifier_that_was_left_out_has_no_session_when_its_upf_is_associated() {
+    let (world, stored) = stored_with_classifier();
+    let associations: [fn(&mut World); 2] =
+        [|next| next.associate_sharing(EDGE, "edge"), |next| next.associate_retaining(EDGE, "edge")];
+    let ways: [fn(&mut World); 2] = [
+        |next| next.expire(Timer::SbiGuard),
+        |next| {
+            next.update(|data| data.up_cnx_state = Some(pith_sbi::nsmf_pdusession::UpCnxState::Activating));
+        },
+    ];
+    for (associate, leave_out) in associations.into_iter().flat_map(|it| ways.map(|way| (it, way))) {
+        let mut next = restarted(&world, &stored, super::branching::plain());
+        next.associate(UPF, "upf");
+        leave_out(&mut next);
+        next.take_ladder();
+        associate(&mut next);
+        assert!(next.take_ladder().starts_with("edge <- SessionDeletionRequest"));
+    }
+}
+
 /// An effect for the gateway, as a line of the ladder.
 pub(super) fn line(effect: &N4Effect, name: impl Fn(crate::kit::UpfHandle) -> String) -> Option<String> {
     match effect {
