@@ -231,6 +231,12 @@ fn error_of_pti(state: &State, session: &SmContext, message: &GsmMessage) -> Opt
         GsmBody::PduSessionEstablishmentRequest(_)
         | GsmBody::PduSessionModificationRequest(_)
         | GsmBody::PduSessionReleaseRequest(_) => is_unassigned.then_some(GsmCause::InvalidPtiValue),
+        // Without a release it is ignored.
+        GsmBody::PduSessionReleaseComplete(_)
+            if is_unassigned && state.release_pti().is_some_and(|pti| pti != UNASSIGNED_PTI) =>
+        {
+            Some(GsmCause::PtiMismatch)
+        }
         _ if is_unassigned => None,
         // The SMF begins each other modification, with no PTI.
         GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_) => {
