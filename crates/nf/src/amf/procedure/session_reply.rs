@@ -13,7 +13,9 @@ use crate::amf::session::{PduSession, SessionCall, UserPlane};
 use crate::kit::Level;
 use bytes::Bytes;
 use pith_nas::ie::PayloadContainerType;
-use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
+use pith_sbi::nsmf_pdusession::{
+    HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState,
+};
 use pith_sbi::{Cause, Operation, Problem, ProblemMore, Reply, Response, Uri};
 
 /// Handles a reply that the procedure in progress does not wait for.
@@ -216,8 +218,11 @@ fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpda
 }
 
 /// A reply to a step that is over. What it created is deleted, unless a later step has it.
-fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
+fn late(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     env.out.log(Level::Debug, || format!("{}: a reply was late", ue.name()));
+    if has_switched_path(&reply) {
+        deactivate_again(ue, env);
+    }
     let is_in_use = match &reply {
         Ok(Response::UeContextCreated(created)) => departure::is_replaced(ue, &created.location),
         // The UE has registered again since, and takes the same association.
@@ -226,6 +231,30 @@ fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
     };
     if !is_in_use {
         consumer::undo(env, reply);
+    }
+}
+
+/// Whether an SMF has switched the path of a session to the target gNB of a handover, or may have.
+fn has_switched_path(reply: &Reply) -> bool {
+    match reply {
+        Ok(Response::SmContextUpdated(updated)) => {
+            updated.n2_sm_info_type == Some(N2SmInfoType::PathSwitchReqAck)
+                || updated.ho_state == Some(HoState::Completed)
+        }
+        Ok(_) => false,
+        Err(problem) => problem.status == 504,
+    }
+}
+
+/// The UE has left the target gNB before the SMF has switched the path of a session to it. The request to deactivate that has followed may have
+/// overtaken that to switch the path: SBI messages have no order.
+fn deactivate_again(ue: &mut UeContext, env: &mut Env<'_>) {
+    let is_left = |it: &&PduSession| {
+        it.user_plane == UserPlane::Deactivated && it.sm_context.is_some() && !ue.procedure.activates(it.id)
+    };
+    let left: Vec<u8> = ue.sessions.iter().filter(is_left).map(|session| session.id).collect();
+    for id in left {
+        consumer::repeat_deactivation(ue, env, id);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Xn handover (TS 23.502 4.9.1.2, TS 38.413 8.4.4).
 
 use super::absent::{has_no_copy, stateless};
+use super::n2_handover::updates;
 use super::world::*;
 use crate::kit::{Duration, GnbHandle, Input, N2Input, NetworkFunction, Timer};
 use pith_crypto::kdf::{self, AccessType};
@@ -269,16 +270,27 @@ fn the_source_gnb_is_gone_when_the_path_switch_fails() {
     assert_eq!(world.running(), [Timer::MobileReachable]);
 }
 
-#[test]
-fn the_target_gnb_is_gone_while_paths_are_switched() {
+/// The target gNB is gone while the path of a session is switched.
+fn world_of_lost_target() -> World {
     let (mut world, phone) = connected(&[5]);
     world.script.insert(Operation::UpdateSmContext, None);
     switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
     world.input(Input::N2(N2Input::GnbDown { gnb: OTHER_GNB }));
     assert_eq!((world.amf.audit().connected, world.amf.audit().in_procedure), (0, 0));
     world.take_ladder();
-    world.reply_to(Operation::UpdateSmContext, acknowledged());
-    assert_eq!(world.take_ladder(), "", "a late reply changes nothing");
+    world
+}
+
+#[test]
+fn the_target_gnb_is_gone_while_paths_are_switched() {
+    // SBI messages have no order: the SMF may have got the deactivation before the request to switch the path.
+    for late in [acknowledged(), Err(Problem::timed_out().into())] {
+        let mut world = world_of_lost_target();
+        world.reply_to(Operation::UpdateSmContext, late);
+        assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+        let states: Vec<_> = updates(&world).into_iter().map(|body| body.up_cnx_state).collect();
+        assert_eq!(states, vec![Some(UpCnxState::Deactivated); 2]);
+    }
 }
 
 #[test]
