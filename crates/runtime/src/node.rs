@@ -216,7 +216,7 @@ impl Node {
                 contexts.of_shard(number, identities.blocks(number), clock, lease.clone())
             };
             let store = contexts.as_mut().map(of_shard).transpose()?;
-            unrestored.push(move || shard::restored(number, clock, make, outside, store));
+            unrestored.push(move || shard::restored((number, count as u16), clock, make, outside, store));
         }
         let threads = shard::start_all(unrestored, unstarted)?;
         let housekeeping = Housekeeping::start()?;

@@ -57,9 +57,9 @@ pub fn start_all<W: Work<ShardInput> + 'static>(
     queues.into_iter().zip(restored).map(|(queue, work)| queue.start(BATCH, work)).collect()
 }
 
-/// Shard `number`, with the stored contexts of its blocks. `make` creates the NFs, now and again after a panic.
+/// Shard `number` of `count`, with the stored contexts of its blocks. `make` creates the NFs, now and again after a panic.
 pub fn restored(
-    number: u16,
+    (number, count): (u16, u16),
     clock: Clock,
     mut make: impl FnMut() -> Shard + Send + 'static,
     outside: impl Outside + 'static,
@@ -72,7 +72,10 @@ pub fn restored(
     });
     let (timers, effects) = (Timers::default(), Vec::new());
     let keeps = contexts.as_ref().map_or(Keeps::Nothing, |contexts| contexts.store.keeps());
-    let take_over = TakeOver::new(keeps);
+    let mut take_over = TakeOver::new(keeps);
+    if contexts.is_some() {
+        take_over.await_sessions_of((0..count).filter(|other| *other != number), &mut shard);
+    }
     Driver {
         number,
         clock,

@@ -9,6 +9,13 @@
 //! An input that names a context by its id needs that one. A 5G-TMSI says only the block of its UE, whose contexts are restored
 //! together. What looks for a context by its SUPI, or allocates a UE address, needs all contexts of its NF: it waits until the shell has
 //! restored them.
+//!
+//! A session that has passed to this shard with its block keeps its UE address, which may be of a block of another shard. After a restart that shard
+//! learns it from this one ([`crate::kit::AddressNews`]). So a UE address is allocated when all shards of the process have restored their sessions:
+//!
+//! ```text
+//!  shard 1: its sessions are restored ── Address, SessionsRestored ──> shard 0: its sessions are restored, too: it allocates
+//! ```
 
 use super::absent::Queued;
 use super::shard::{Shard, ShardEffect, ShardInput};
@@ -107,12 +114,21 @@ pub(super) struct Restoring {
     operator: Vec<ShardInput>,
     /// What the last input from outside waits for.
     pub held: Option<Portion>,
+    /// Other shards of the process whose sessions may have UE addresses of this one's blocks: they have not restored them yet.
+    others: BTreeSet<u16>,
+    /// The other shards do not know that the sessions of this one are restored.
+    is_awaited_by_others: bool,
 }
 
 impl Restoring {
-    /// Whether the contexts of former runs are all restored.
+    /// Whether the contexts of former runs are all restored, and those of other shards that matter here.
     pub(super) fn is_complete(&self) -> bool {
-        self.unrestored.is_empty()
+        self.unrestored.is_empty() && self.others.is_empty()
+    }
+
+    /// Whether contexts of an NF are missing, of this shard or of others.
+    fn misses_some(&self, nf: Nf) -> bool {
+        self.unrestored.blocks.contains_key(&nf) || (nf == Nf::Smf && !self.others.is_empty())
     }
 
     /// What an input waits for, if it does.
@@ -147,8 +163,11 @@ impl Restoring {
         }
     }
 
-    /// The inputs that waited for that portion.
+    /// The inputs that waited for that portion, unless some of it is missing at other shards.
     fn release(&mut self, portion: Portion) -> VecDeque<Queued> {
+        if matches!(portion, Portion::All(nf) if self.misses_some(nf)) {
+            return VecDeque::new();
+        }
         let released = self.waiting.remove(&portion).unwrap_or_default();
         self.number -= released.len();
         released
@@ -163,6 +182,32 @@ impl Shard {
             function.begin_restoring(&blocks);
         }
         self.restoring.unrestored.clone_from(unrestored);
+    }
+
+    /// Before the first input: these shards of the process may restore sessions that have UE addresses of this shard's blocks, and await the
+    /// restoration of this one's.
+    pub(super) fn await_sessions_of(&mut self, others: &BTreeSet<u16>) {
+        if self.hosts(Nf::Smf) {
+            self.restoring.others.clone_from(others);
+            self.restoring.is_awaited_by_others = true;
+        }
+    }
+
+    /// Another shard has restored its sessions.
+    pub(super) fn sessions_restored_at(&mut self, shard: u16) {
+        self.restoring.others.remove(&shard);
+        for input in self.restoring.release(Portion::All(Nf::Smf)).into_iter().rev() {
+            self.queue.push_front(input);
+        }
+    }
+
+    /// The other shards learn once that the sessions of this one are restored: after what they must know of UE addresses.
+    pub(super) fn announce_sessions(&mut self, out: &mut Vec<ShardEffect>) {
+        let Restoring { unrestored, is_awaited_by_others, .. } = &mut self.restoring;
+        if *is_awaited_by_others && !unrestored.blocks.contains_key(&Nf::Smf) {
+            *is_awaited_by_others = false;
+            out.push(ShardEffect::SessionsRestored);
+        }
     }
 
     /// Whether inputs wait for that portion to be restored.
@@ -182,7 +227,7 @@ impl Shard {
         out: &mut Vec<ShardEffect>,
     ) -> Option<Queued> {
         let (nf, input, _) = &queued;
-        if !self.restoring.unrestored.blocks.contains_key(nf) {
+        if !self.restoring.misses_some(*nf) {
             return Some(queued);
         }
         let Some((_, function)) = self.functions.iter().find(|(hosted, _)| hosted == nf) else {

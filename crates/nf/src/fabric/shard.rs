@@ -121,6 +121,8 @@ pub enum ShardInput {
     ForContext { nf: Nf, id: ContextId, input: Box<Input> },
     /// A UE address in this block was released or used at another shard.
     Address { block: BlockId, news: AddressNews },
+    /// Another shard has restored its sessions.
+    SessionsRestored { shard: u16 },
 }
 
 impl ShardInput {
@@ -213,6 +215,8 @@ pub enum ShardEffect {
         /// Where the next page begins, if there may be more.
         next: Option<u32>,
     },
+    /// The sessions of this shard are restored: all other shards get a [`ShardInput::SessionsRestored`], after all that this shard gave them before.
+    SessionsRestored,
     /// Give another shard of the process an input, after all that this shard gave it before.
     PassOn { shard: u16, input: Box<ShardInput> },
     /// A block has passed to this shard: all other shards get a [`ShardInput::OwnersChanged`], and the server of the SBI routes by it.
@@ -329,6 +333,7 @@ impl Shard {
             ShardInput::Adopt(changes) => self.adopt(now, &changes, out),
             ShardInput::ForContext { nf, id, input } => self.passed_on((nf, id), *input, out),
             ShardInput::Address { block, news } => self.address_news(block, news, out),
+            ShardInput::SessionsRestored { shard } => self.sessions_restored_at(shard),
             ShardInput::Timer { key, .. } if key.timer == Timer::BlockMove => self.move_is_late(key, out),
             ShardInput::Start => self.agent.start(&mut self.outbox),
             ShardInput::Stop => self.agent.stop(&mut self.outbox),
@@ -379,6 +384,7 @@ impl Shard {
         self.run(now, out);
         self.transactions.note(now, &self.functions, is_n4);
         self.advance_moves(out);
+        self.announce_sessions(out);
         if self.agent.take_nrf_restart() {
             out.push(ShardEffect::NrfRestarted);
         }

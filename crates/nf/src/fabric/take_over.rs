@@ -27,7 +27,7 @@ use bytes::Bytes;
 use pith_pfcp::Message;
 use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
 use pith_types::{BlockMove, ContextId, OwnerMap, Seid};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -298,6 +298,8 @@ pub struct TakeOver {
     instances: Option<Arc<SetInstances>>,
     /// Such an address changed in this turn.
     addresses_changed: bool,
+    /// Other shards of the process that have not restored their sessions yet. `None`: the contexts are not stored.
+    unrestored: Option<BTreeSet<u16>>,
 }
 
 /// An associated UPF.
@@ -312,6 +314,13 @@ impl TakeOver {
     /// Nothing is kept yet.
     pub fn new(keeps: Keeps) -> Self {
         Self { keeps, ..Self::default() }
+    }
+
+    /// The process begins with stored contexts, and has these other shards: none of them has restored its sessions yet. Before the first input.
+    pub fn await_sessions_of(&mut self, others: impl Iterator<Item = u16>, shard: &mut Shard) {
+        let others = others.collect();
+        shard.await_sessions_of(&others);
+        self.unrestored = Some(others);
     }
 
     /// The shard is about to handle an input.
@@ -329,6 +338,9 @@ impl TakeOver {
             ShardInput::Instances(instances) => self.instances = Some(Arc::clone(instances)),
             ShardInput::Adopt(changes) => changes.iter().for_each(|change| self.note_change(shard, *change)),
             ShardInput::Address { .. } => self.addresses_changed = true,
+            ShardInput::SessionsRestored { shard } => {
+                self.unrestored.as_mut().map(|others| others.remove(shard));
+            }
             ShardInput::N4(input) => self.note_upf(input),
             ShardInput::Request { from, .. } | ShardInput::Forwarded { from, .. } => self.owed.push(*from),
             ShardInput::Move(change) => self.moves.push(*change),
@@ -354,6 +366,9 @@ impl TakeOver {
     pub fn begin_run(&self, shard: &mut Shard) {
         if let Some((owners, elsewhere)) = &self.moved {
             shard.begin_with(owners, elsewhere);
+        }
+        if let Some(others) = &self.unrestored {
+            shard.await_sessions_of(others);
         }
         let arriving = self.again.iter().filter_map(|entry| match &entry.input {
             KeptInput::Block(passed) => Some(passed.change.block),

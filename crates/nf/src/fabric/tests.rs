@@ -4,6 +4,7 @@
 mod instances;
 mod owner;
 mod passage;
+mod sessions_of_others;
 mod take_over;
 
 use super::*;

@@ -156,6 +156,11 @@ impl Outside for ProcessOutside {
                 let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
                 others.for_each(|shard| self.to_shard(shard, ShardInput::NrfRestarted));
             }
+            ShardEffect::SessionsRestored => {
+                let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
+                let restored = || ShardInput::SessionsRestored { shard: self.shard };
+                others.for_each(|shard| self.to_shard(shard, restored()));
+            }
             ShardEffect::Answer { to, from, reply } => self.answer(to, from, reply),
             ShardEffect::Store { nf, tag, request } => {
                 if let Some(store) = &self.store {

@@ -76,6 +76,7 @@ pub(super) const fn is_send(effect: &ShardEffect) -> bool {
         | ShardEffect::StopTimer { .. }
         | ShardEffect::Event { .. }
         | ShardEffect::OwnersChanged(_)
+        | ShardEffect::SessionsRestored
         | ShardEffect::Released(_)
         | ShardEffect::MoveEnded { .. }
         | ShardEffect::Ready

@@ -189,6 +189,12 @@ impl World {
             (None, None) => Keeps::Nothing,
         };
         target.take_overs = (0..shards).map(|_| TakeOver::new(keeps)).collect();
+        if target.documents.is_some() || target.stores.is_some() {
+            for (shard, take_over) in target.take_overs.iter_mut().enumerate() {
+                let others = (0..shards as u16).filter(|other| usize::from(*other) != shard);
+                take_over.await_sessions_of(others, &mut target.shard_hosts[shard].shard);
+            }
+        }
         if on_demand {
             self.before_crash.remove(&process);
         } else if let Err(failure) = self.check_restored(process) {
@@ -426,6 +432,11 @@ impl World {
             ShardEffect::NrfRestarted => {
                 for other in (0..self.plan.shards).filter(|other| *other != shard) {
                     self.send_to_shard(process, other, ShardInput::NrfRestarted);
+                }
+            }
+            ShardEffect::SessionsRestored => {
+                for other in (0..self.plan.shards).filter(|other| *other != shard) {
+                    self.send_to_shard(process, other, ShardInput::SessionsRestored { shard: shard as u16 });
                 }
             }
             ShardEffect::Answer { to, from, reply } => self.answer(process, to, from, reply),
