@@ -5,7 +5,7 @@
 //! | HANDOVER REQUIRED for a gNB that is not connected here | | source gNB | | .2 1 |
 //! | CreateUEContext to an AMF that serves the target's tracking area, with keys, NH and NCC | [`AwaitingUeContextCreation`] | target AMF | | .2 2, 3 |
 //! | HANDOVER COMMAND; RAN STATUS TRANSFER is relayed by N1N2MessageTransfer | [`AwaitingN2InfoNotify`] | target AMF | completion | .3 1 to 5 |
-//! | UE CONTEXT RELEASE COMMAND to the source gNB; the context ends without its sessions | | | | .3 6, 14 |
+//! | the context ends without its sessions; UE CONTEXT RELEASE COMMAND to the source gNB | | | release of the source | .3 6, 14 |
 //!
 //! HANDOVER CANCEL, or the timer: ReleaseUEContext, and the UE stays; but the context ends if N2InfoNotify arrives nevertheless. During the handover
 //! messages of SMFs are refused: SMFs send them again after it (TS 23.502 4.9.1.3.1).
@@ -14,7 +14,7 @@
 //! HANDOVER COMMAND was sent, it continues after COUNTs that it reserves, because the target AMF may have used some.
 
 use super::Mobility;
-use super::n2_handover::{self, HandoverError, SUCCESSFUL, fail_preparation, source_of, stay, unsuccessful};
+use super::n2_handover::{self, HandoverError, fail_preparation, source_of, stay, unsuccessful};
 use super::n14;
 use crate::amf::access_keys;
 use crate::amf::consumer;
@@ -23,7 +23,7 @@ use crate::amf::n2;
 use crate::amf::procedure::{self, Procedure};
 use crate::amf::services::{self, MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS};
 use crate::kit::document::pack_struct;
-use crate::kit::{Level, Target, Timer};
+use crate::kit::{Duration, Level, Target, Timer};
 use pith_ngap::{
     Cause, CauseRadioNetwork, HandoverCommand, HandoverRequired, HandoverType, SessionTransfer, TargetId,
 };
@@ -31,6 +31,9 @@ use pith_sbi::common::UeContextId;
 use pith_sbi::namf_communication::{self as namf, NgapIeType};
 use pith_sbi::{ApiRoot, Cause as SbiCause, Problem, ProblemMore, Reply, Response, Uri};
 use std::sync::Arc;
+
+/// Time from N2InfoNotify to the release of the source gNB (TS 23.502 4.9.1.3.3 steps 6, 14): the paths of the UE's sessions are switched in it.
+const SOURCE_RELEASE: Duration = Duration::from_secs(1);
 
 /// CreateUEContext is pending.
 #[derive(Debug)]
@@ -266,7 +269,8 @@ pub(crate) fn release_unconfirmed(
     consumer::release_named_ue_context(env, target, name, n2_handover::CANCELLED);
 }
 
-/// N2InfoNotify: the UE is at the target AMF. The connection is released, and the context ends; its sessions are the target AMF's,
+/// N2InfoNotify: the UE is at the target AMF. The source gNB forwards packets until the target AMF's SMFs have switched the paths, and is released then
+/// ([`SOURCE_RELEASE`]). The context ends; its sessions are the target AMF's,
 /// except those that it does not take. Returns whether that handover was in progress, or withdrawn a short time ago.
 ///
 /// The target AMF decides whether a handover takes place that this one withdraws: it has got HANDOVER NOTIFY before ReleaseUEContext, which it
@@ -294,7 +298,9 @@ pub(crate) fn completed(
     forget_withdrawn(ue, env);
     ue.log_outcome(env, Level::Info, "N2 handover", "to another AMF");
     procedure::abort(ue, env);
-    n2::release(ue, env, SUCCESSFUL);
+    if let Some(source) = ue.connection.take() {
+        n2::leave(ue, env, source, SOURCE_RELEASE);
+    }
     let released = &notification.to_release_session_list;
     let is_left = |id: &u8| released.contains(id) || !transferred.contains(id);
     ue.sessions.retain(|session| is_left(&session.id));

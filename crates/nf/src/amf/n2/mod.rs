@@ -14,7 +14,7 @@ mod setup;
 pub(crate) use initial_ue_message::Initial;
 pub(in crate::amf) use initial_ue_message::octets_kept;
 pub(crate) use send::{
-    HandoverContent, close, deliver, downlink_nas_transport, error_indication, handover_request,
+    HandoverContent, close, deliver, downlink_nas_transport, error_indication, handover_request, leave,
     modify_sessions, modify_ue_context, open_context, page, rekey, release, release_connection,
     release_resources, release_sessions, respond, send_to,
 };
@@ -328,8 +328,12 @@ impl Amf {
             out.log(Level::Debug, || format!("{} while releasing", message.name()));
             return Handling::Discarded;
         }
-        let Some(ue) = connection.and_then(|connection| connection.ue) else { return Handling::Discarded };
         let mut handling = Handling::Discarded;
+        if connection.is_some_and(|connection| connection.context == RanContext::Left) {
+            self.with_env(now, out, |env| handling = send::on_message_of_left(env, key, &message));
+            return handling;
+        }
+        let Some(ue) = connection.and_then(|connection| connection.ue) else { return Handling::Discarded };
         self.with_ue(now, ue, out, |ue, env| {
             handling = if ue.connection == Some(key) {
                 to_ue(ue, env, from, message)

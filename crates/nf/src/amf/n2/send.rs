@@ -1,19 +1,21 @@
 //! NGAP messages that the AMF sends.
 
-use super::N2Origin;
+use super::{Handling, N2Origin};
 use crate::amf::access_keys::NextHop;
 use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
+use crate::amf::mobility::n2_handover;
 use crate::amf::procedure::subscription_change;
 use crate::amf::reachability::Drx;
 use crate::amf::{delivery, security};
-use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer, TnlaBinding};
+use crate::kit::{Duration, GnbHandle, Key, Level, N2Effect, Outbox, Timer, TnlaBinding};
 use pith_ngap::transfer::ReleaseCommandTransfer;
 use pith_ngap::{
-    Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication, HandoverItem,
-    HandoverRequest, HandoverType, InitialContextSetupRequest, ModifyItem, Paging,
-    PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest,
-    SessionTransfer, SetupItem, UeContextModificationRequest, UeContextReleaseCommand, UeNgapIds,
+    Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication,
+    HandoverCancelAcknowledge, HandoverItem, HandoverRequest, HandoverType, InitialContextSetupRequest,
+    Message, ModifyItem, Paging, PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand,
+    PduSessionResourceSetupRequest, SessionTransfer, SetupItem, UeContextModificationRequest,
+    UeContextReleaseCommand, UeNgapIds,
 };
 use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 
@@ -327,6 +329,34 @@ pub(crate) fn release(ue: &UeContext, env: &mut Env<'_>, cause: Cause) {
     if let Some(key) = ue.connection {
         release_connection(env, key, cause);
     }
+}
+
+/// The UE has left the source gNB of an N2 handover, which is released after that time at the latest.
+pub(crate) fn leave(ue: &UeContext, env: &mut Env<'_>, source: Key, after: Duration) {
+    let Some(connection) = env.connections.get_mut(source) else { return };
+    connection.detach(ue);
+    if connection.context != RanContext::Releasing {
+        connection.context = RanContext::Left;
+        env.out.start(source.to_u64(), Timer::NgapGuard, after);
+    }
+}
+
+/// A message of a gNB that the UE has left by an N2 handover. Its HANDOVER CANCEL is late (TS 38.413 8.4.5.2).
+pub(super) fn on_message_of_left(env: &mut Env<'_>, key: Key, message: &Message) -> Handling {
+    let Some(connection) = env.connections.get(key) else { return Handling::Discarded };
+    match message {
+        Message::HandoverCancel(cancel) => {
+            let acknowledge = HandoverCancelAcknowledge {
+                amf_ue_ngap_id: cancel.amf_ue_ngap_id,
+                ran_ue_ngap_id: cancel.ran_ue_ngap_id,
+                diagnostics: None,
+            };
+            send_over(env.out, connection, acknowledge.encode());
+        }
+        Message::UeContextReleaseRequest(_) => release_connection(env, key, n2_handover::SUCCESSFUL),
+        _ => return Handling::Discarded,
+    }
+    Handling::Processed
 }
 
 /// UE CONTEXT RELEASE COMMAND (TS 38.413 8.3.3), sent once for a connection. Starts the NGAP guard timer.

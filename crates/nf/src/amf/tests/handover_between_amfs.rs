@@ -190,7 +190,13 @@ pub(super) fn notify(world: &mut World, id: AmfUeNgapId) {
     world.ngap(OTHER_GNB, "HandoverNotify", message.encode());
 }
 
+/// The source gNB is released when the target AMF's SMFs have had time to switch the paths.
 pub(super) fn confirm_release(world: &mut World) {
+    let is_command = |(_, message): &(crate::kit::GnbHandle, pith_ngap::Message)| {
+        matches!(message, pith_ngap::Message::UeContextReleaseCommand(_))
+    };
+    assert!(!world.downlinks.iter().any(is_command), "the source gNB forwards packets");
+    world.expire(Timer::NgapGuard);
     let cause = confirm_any_release(world);
     assert_eq!(cause, Cause::RadioNetwork(CauseRadioNetwork::successful_handover));
 }
@@ -246,10 +252,11 @@ gnb1 -> HandoverRequired
 amf  <- CreateUeContext
 gnb1 <- HandoverCommand
 nf   -> N2InfoNotify
-gnb1 <- UeContextReleaseCommand
 nf   <- 204
 pcf  <- DeleteAmPolicyAssociation
 udm  <- SdmUnsubscribe
+      NgapGuard
+gnb1 <- UeContextReleaseCommand
 gnb1 -> UeContextReleaseComplete"
     );
     amfs.source.assert_empty();

@@ -7,7 +7,8 @@ use pith_nas::GmmMessage;
 use pith_ngap::{
     Cause, CauseRadioNetwork, GlobalRanNodeId, HandoverCancel, HandoverCommand, HandoverFailure,
     HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,
-    HandoverRequired, HandoverType, Message, SessionTransfer, TargetId, UeContextReleaseCommand, UeNgapIds,
+    HandoverRequired, HandoverType, Message, SessionTransfer, TargetId, UeContextReleaseCommand,
+    UeContextReleaseRequest, UeNgapIds,
 };
 use pith_sbi::nsmf_pdusession::{
     HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState,
@@ -454,6 +455,24 @@ fn the_source_gnb_cancels_at_each_step() {
     cancel(&mut world, &phone);
     let (mut world, phone, _) = commanded(&[5]);
     cancel(&mut world, &phone);
+}
+
+/// The UE has arrived at the target gNB, and the SMFs switch the paths.
+#[test]
+fn a_source_gnb_that_the_ue_has_left_may_cancel_or_release_it() {
+    let (mut world, phone, id) = commanded(&[5]);
+    notify(&mut world, id);
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);
+    let cancel = HandoverCancel { amf_ue_ngap_id, ran_ue_ngap_id, cause: None };
+    world.ngap(GNB, "HandoverCancel", cancel.encode());
+    let acknowledge = take!(world, GNB, HandoverCancelAcknowledge);
+    assert_eq!(acknowledge.amf_ue_ngap_id, amf_ue_ngap_id);
+    let cause = Cause::RadioNetwork(CauseRadioNetwork::tngrelocoverall_expiry);
+    let request =
+        UeContextReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id, sessions: None, cause: Some(cause) };
+    world.ngap(GNB, "UeContextReleaseRequest", request.encode());
+    source_released(&mut world);
+    assert_eq!(states(&world), [Some(HoState::Completed)], "the UE stays at the target gNB");
 }
 
 #[test]

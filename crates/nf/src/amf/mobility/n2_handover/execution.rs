@@ -63,14 +63,8 @@ impl AwaitingHandoverNotify {
         let is_set_up = |session: &&PduSession| session.user_plane == UserPlane::Activating;
         let setups: Vec<u8> = ue.sessions.iter().filter(is_set_up).map(|session| session.id).collect();
         delivery::leave_source(ue, env, source, |id| self.accepted.contains(&id));
-        if let Some(source) = source
-            && let Some(connection) = env.connections.get_mut(source)
-        {
-            connection.detach(ue);
-            if connection.context != RanContext::Releasing {
-                connection.context = RanContext::Left;
-                env.out.start(source.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
-            }
+        if let Some(source) = source {
+            n2::leave(ue, env, source, env.config.timers.ngap_guard);
         }
         let arrival = ue.arrival.take();
         let is_new_amf = arrival.is_some();
