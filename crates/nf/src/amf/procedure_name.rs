@@ -43,6 +43,6 @@ fn of_session(session: &PduSession) -> Option<ProcedureName> {
             Some(0xd1 | 0xd4) => Some(ProcedureName::SessionRelease),
             _ => Some(ProcedureName::SessionModification),
         },
-        SessionCall::Report(_) => None,
+        SessionCall::Report(_) | SessionCall::LeftSwitch => None,
     })
 }

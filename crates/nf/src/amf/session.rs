@@ -96,6 +96,8 @@ pub(crate) enum SessionCall {
     Report(Box<SmContextUpdateData>),
     /// Select the slice instance whose SMF gets the 5GSM message.
     SelectInstance(Bytes),
+    /// Switch the path to a gNB that the UE has left since. A deactivation that followed may have overtaken it: SBI messages have no order.
+    LeftSwitch,
 }
 
 pack_struct!(PduSession {
@@ -125,6 +127,7 @@ pack_enum!(SessionCall {
     1 => Forward(message),
     2 => Report(body),
     3 => SelectInstance(message),
+    4 => LeftSwitch,
 });
 
 impl SessionCall {
@@ -136,7 +139,7 @@ impl SessionCall {
     /// Whether a later request of the kind supersedes it.
     pub fn is_about_user_plane(&self) -> bool {
         match self {
-            Self::Create(_) | Self::SelectInstance(_) => true,
+            Self::Create(_) | Self::SelectInstance(_) | Self::LeftSwitch => true,
             Self::Forward(_) => false,
             Self::Report(body) => !body.is_presence_report(),
         }

@@ -150,8 +150,14 @@ impl Shard {
     /// The shard has this owner map, and sessions of other shards have these UE addresses: before the contexts of a run are taken over.
     pub(super) fn begin_with(&mut self, owners: &Arc<OwnerMap>, elsewhere: &[std::net::IpAddr]) {
         self.set_owners(Arc::clone(owners));
+        let news: Vec<_> = elsewhere.iter().map(|address| AddressNews::Used(*address)).collect();
+        self.note_addresses(&news);
+    }
+
+    /// What other shards have said of UE addresses of this shard's blocks.
+    pub(super) fn note_addresses(&mut self, news: &[AddressNews]) {
         for (_, function) in &mut self.functions {
-            elsewhere.iter().for_each(|address| function.note_address(AddressNews::Used(*address)));
+            news.iter().for_each(|news| function.note_address(*news));
         }
     }
 
@@ -283,6 +289,10 @@ impl Shard {
         }
         if self.passages.stays {
             return Err(MoveError::SharedDocuments);
+        }
+        if self.restoring.awaits_others() {
+            // What they must say of the block's UE addresses is for its owner.
+            return Err(MoveError::Busy);
         }
         // In a set there is no NRF, and notifications for the agent are late at most.
         let returns = self.agent.instances().home(change.block) == Some(change.to.instance);
@@ -498,7 +508,8 @@ impl Shard {
         self.functions.iter_mut().for_each(|(_, function)| function.note_address(news));
     }
 
-    fn send_address_news(&mut self, out: &mut Vec<ShardEffect>) {
+    /// Sends the owners of addresses what they must know of them.
+    pub(super) fn send_address_news(&mut self, out: &mut Vec<ShardEffect>) {
         // Other NFs assign no addresses.
         let Some((_, smf)) = self.functions.iter_mut().find(|(nf, _)| *nf == Nf::Smf) else { return };
         for (block, news) in smf.take_address_news() {

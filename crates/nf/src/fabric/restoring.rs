@@ -19,7 +19,8 @@
 
 use super::absent::Queued;
 use super::shard::{Shard, ShardEffect, ShardInput};
-use crate::kit::{Inspect, Instant, Needs, Nf, StoredKey};
+use crate::kit::{Input, Inspect, Instant, Needs, Nf, StoredKey};
+use pith_sbi::Problem;
 use pith_types::{BlockId, ContextId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -118,12 +119,19 @@ pub(super) struct Restoring {
     others: BTreeSet<u16>,
     /// The other shards do not know that the sessions of this one are restored.
     is_awaited_by_others: bool,
+    /// The NFs have resumed the contexts that were restored before the first input, or taken over.
+    pub has_resumed: bool,
 }
 
 impl Restoring {
     /// Whether the contexts of former runs are all restored, and those of other shards that matter here.
     pub(super) fn is_complete(&self) -> bool {
         self.unrestored.is_empty() && self.others.is_empty()
+    }
+
+    /// Whether sessions of other shards are missing.
+    pub fn awaits_others(&self) -> bool {
+        !self.others.is_empty()
     }
 
     /// Whether contexts of an NF are missing, of this shard or of others.
@@ -203,8 +211,8 @@ impl Shard {
 
     /// The other shards learn once that the sessions of this one are restored: after what they must know of UE addresses.
     pub(super) fn announce_sessions(&mut self, out: &mut Vec<ShardEffect>) {
-        let Restoring { unrestored, is_awaited_by_others, .. } = &mut self.restoring;
-        if *is_awaited_by_others && !unrestored.blocks.contains_key(&Nf::Smf) {
+        let Restoring { unrestored, is_awaited_by_others, has_resumed, .. } = &mut self.restoring;
+        if *is_awaited_by_others && *has_resumed && !unrestored.blocks.contains_key(&Nf::Smf) {
             *is_awaited_by_others = false;
             out.push(ShardEffect::SessionsRestored);
         }
@@ -223,6 +231,7 @@ impl Shard {
     /// Returns the input unless it waits for contexts that are not restored.
     pub(super) fn hold_if_unrestored(
         &mut self,
+        now: Instant,
         queued: Queued,
         out: &mut Vec<ShardEffect>,
     ) -> Option<Queued> {
@@ -238,6 +247,11 @@ impl Shard {
             return Some(queued);
         };
         let nf = *nf;
+        if self.restoring.number >= MOST_WAITING && !self.restoring.unrestored.blocks.contains_key(&nf) {
+            // Nothing that this shard could restore first.
+            self.refuse_waiting(now, queued, out);
+            return None;
+        }
         let is_first = !self.restoring.is_awaited(portion);
         self.restoring.waiting.entry(portion).or_default().push_back(queued);
         self.restoring.held = Some(portion);
@@ -249,6 +263,14 @@ impl Shard {
             out.push(ShardEffect::Restore(Portion::All(nf)));
         }
         None
+    }
+
+    /// Too many requests wait for the sessions of other shards.
+    fn refuse_waiting(&mut self, now: Instant, (nf, input, _): Queued, out: &mut Vec<ShardEffect>) {
+        if let Input::Request { reply, .. } = input {
+            reply.refuse(Problem::congestion(1), &mut self.outbox);
+            self.route(now, nf, out);
+        }
     }
 
     /// Returns the input unless it is an operator's, and waits until all contexts are restored.

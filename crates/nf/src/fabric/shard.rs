@@ -422,7 +422,7 @@ impl Shard {
         let (nf, input, asked) = queued;
         let input = self.redirect_if_elsewhere(now, (nf, input, asked), out)?;
         let input = self.forward_if_passed((nf, input, asked), out)?;
-        self.hold_if_unrestored((nf, input, asked), out)
+        self.hold_if_unrestored(now, (nf, input, asked), out)
     }
 
     fn inspect(&self, exchange: u64, what: Inspect, page: &Page) -> ShardEffect {

@@ -20,8 +20,8 @@
 use super::passage::{FormerKeys, MoveError};
 use super::{Portion, Shard, ShardEffect, ShardInput};
 use crate::kit::{
-    Caller, Fate, GnbHandle, GnbInfo, Input, N2Input, N4Error, N4Input, N4Transaction, Nf, PassedBlock,
-    SetInstances, StoredKey, Tag, TnlaBinding, Tracking, UpfHandle, UpfInfo,
+    AddressNews, Caller, Fate, GnbHandle, GnbInfo, Input, N2Input, N4Error, N4Input, N4Transaction, Nf,
+    PassedBlock, SetInstances, StoredKey, Tag, TnlaBinding, Tracking, UpfHandle, UpfInfo,
 };
 use bytes::Bytes;
 use pith_pfcp::Message;
@@ -298,6 +298,8 @@ pub struct TakeOver {
     instances: Option<Arc<SetInstances>>,
     /// Such an address changed in this turn.
     addresses_changed: bool,
+    /// News of addresses in this turn.
+    news: Vec<AddressNews>,
     /// Other shards of the process that have not restored their sessions yet. `None`: the contexts are not stored.
     unrestored: Option<BTreeSet<u16>>,
 }
@@ -337,7 +339,10 @@ impl TakeOver {
             ShardInput::OwnersChanged(change) => self.note_change(shard, *change),
             ShardInput::Instances(instances) => self.instances = Some(Arc::clone(instances)),
             ShardInput::Adopt(changes) => changes.iter().for_each(|change| self.note_change(shard, *change)),
-            ShardInput::Address { .. } => self.addresses_changed = true,
+            ShardInput::Address { news, .. } => {
+                self.addresses_changed = true;
+                self.news.push(*news);
+            }
             ShardInput::SessionsRestored { shard } => {
                 self.unrestored.as_mut().map(|others| others.remove(shard));
             }
@@ -367,6 +372,7 @@ impl TakeOver {
         if let Some((owners, elsewhere)) = &self.moved {
             shard.begin_with(owners, elsewhere);
         }
+        shard.note_addresses(&self.news);
         if let Some(others) = &self.unrestored {
             shard.await_sessions_of(others);
         }
@@ -464,6 +470,7 @@ impl TakeOver {
         if is_other || std::mem::take(&mut self.addresses_changed) {
             self.moved = Some((Arc::clone(owners), shard.addresses_elsewhere()));
         }
+        self.news.clear();
         self.unannounced.clear();
         shard.take_new_former(&mut self.former);
         self.touched.clear();

@@ -416,10 +416,10 @@ pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     }
 }
 
-/// The request of [`deactivate`].
+/// The request of [`deactivate`]. An SMF that may not know that this AMF serves the session learns it.
 pub(crate) fn repeat_deactivation(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
-    let body =
-        nsmf::SmContextUpdateData { up_cnx_state: Some(nsmf::UpCnxState::Deactivated), ..Default::default() };
+    let Some(serving) = unknown_amf(ue, env, id) else { return };
+    let body = nsmf::SmContextUpdateData { up_cnx_state: Some(nsmf::UpCnxState::Deactivated), ..serving };
     notify_smf(ue, env, id, body);
 }
 

@@ -11,7 +11,7 @@ pub(crate) mod path_switch;
 use super::context::{CallId, Env, UeContext};
 use super::delivery;
 use super::procedure::subscription_change;
-use super::session::{PduSession, UserPlane};
+use super::session::{PduSession, SessionCall, UserPlane};
 use crate::kit::Level;
 use crate::kit::document::pack_enum;
 use pith_sbi::Reply;
@@ -75,6 +75,20 @@ pub(crate) fn announce_again(sessions: &mut [PduSession], state: &Mobility) {
     let is_active = |it: &PduSession| matches!(it.user_plane, UserPlane::Activated | UserPlane::Activating);
     let may_be_unknown = |it: &&mut PduSession| ids.contains(&it.id) && is_active(it);
     sessions.iter_mut().filter(may_be_unknown).for_each(|it| it.note_active(true));
+}
+
+/// The UE leaves the target gNB while SMFs are requested to switch the paths to it: their answers say whether they did so after a deactivation.
+pub(crate) fn note_left_switches(sessions: &mut [PduSession], state: &Mobility) {
+    let calls = match state {
+        Mobility::AwaitingSessionCompletion(state) => state.calls(),
+        Mobility::AwaitingPathSwitch(state) => state.calls(),
+        _ => return,
+    };
+    for (call, id) in calls {
+        if let Some(session) = sessions.iter_mut().find(|session| session.id == *id) {
+            session.calls.push((*call, SessionCall::LeftSwitch));
+        }
+    }
 }
 
 impl Mobility {

@@ -266,6 +266,11 @@ pub(crate) fn refuse_unknown(env: &mut Env<'_>, target: RanSide, message: &PathS
 }
 
 impl AwaitingPathSwitch {
+    /// The requests that SMFs have not answered, with their sessions.
+    pub fn calls(&self) -> &[(CallId, u8)] {
+        &self.calls
+    }
+
     /// The sessions whose SMFs have not answered.
     pub fn sessions(&self) -> impl Iterator<Item = u8> {
         self.calls.iter().map(|(_, id)| *id)

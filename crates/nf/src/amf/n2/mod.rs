@@ -331,6 +331,7 @@ impl Amf {
         let mut handling = Handling::Discarded;
         if connection.is_some_and(|connection| connection.context == RanContext::Left) {
             self.with_env(now, out, |env| handling = send::on_message_of_left(env, key, &message));
+            self.settle(now, out);
             return handling;
         }
         let Some(ue) = connection.and_then(|connection| connection.ue) else { return Handling::Discarded };

@@ -13,9 +13,7 @@ use crate::amf::session::{PduSession, SessionCall, UserPlane};
 use crate::kit::Level;
 use bytes::Bytes;
 use pith_nas::ie::PayloadContainerType;
-use pith_sbi::nsmf_pdusession::{
-    HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState,
-};
+use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Cause, Operation, Problem, ProblemMore, Reply, Response, Uri};
 
 /// Handles a reply that the procedure in progress does not wait for.
@@ -42,6 +40,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         Some((id, SessionCall::Forward(payload))) => forwarded(ue, env, id, &payload, reply),
         Some((id, SessionCall::Report(body))) => reported(ue, env, (id, call), *body, reply),
         Some((id, SessionCall::SelectInstance(payload))) => instance_selected(ue, env, id, &payload, reply),
+        Some((id, SessionCall::LeftSwitch)) => left_gnb_switched(ue, env, id, reply),
         None => late(ue, env, reply),
     }
 }
@@ -218,11 +217,8 @@ fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpda
 }
 
 /// A reply to a step that is over. What it created is deleted, unless a later step has it.
-fn late(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
+fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
     env.out.log(Level::Debug, || format!("{}: a reply was late", ue.name()));
-    if has_switched_path(&reply) {
-        deactivate_again(ue, env);
-    }
     let is_in_use = match &reply {
         Ok(Response::UeContextCreated(created)) => departure::is_replaced(ue, &created.location),
         // The UE has registered again since, and takes the same association.
@@ -234,26 +230,17 @@ fn late(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     }
 }
 
-/// Whether an SMF has switched the path of a session to the target gNB of a handover, or may have.
-fn has_switched_path(reply: &Reply) -> bool {
-    match reply {
-        Ok(Response::SmContextUpdated(updated)) => {
-            updated.n2_sm_info_type == Some(N2SmInfoType::PathSwitchReqAck)
-                || updated.ho_state == Some(HoState::Completed)
-        }
-        Ok(_) => false,
+/// The SMF has switched the path to a gNB that the UE has left, or may have: it is to deactivate the user plane once more, unless that was activated
+/// again since. If the UE may be at another AMF, the session is that one's.
+fn left_gnb_switched(ue: &mut UeContext, env: &mut Env<'_>, id: u8, reply: Reply) {
+    let may_be_switched = match reply {
+        Ok(_) => true,
+        Err(problem) if problem.status == 404 => return forget(ue, env, id),
         Err(problem) => problem.status == 504,
-    }
-}
-
-/// The UE has left the target gNB before the SMF has switched the path of a session to it. The request to deactivate that has followed may have
-/// overtaken that to switch the path: SBI messages have no order.
-fn deactivate_again(ue: &mut UeContext, env: &mut Env<'_>) {
-    let is_left = |it: &&PduSession| {
-        it.user_plane == UserPlane::Deactivated && it.sm_context.is_some() && !ue.procedure.activates(it.id)
     };
-    let left: Vec<u8> = ue.sessions.iter().filter(is_left).map(|session| session.id).collect();
-    for id in left {
+    let is_elsewhere = ue.transferred_to.is_some() || departure::may_be_complete(ue);
+    let is_left = ue.session(id).is_some_and(|it| it.user_plane == UserPlane::Deactivated);
+    if may_be_switched && is_left && !is_elsewhere && !ue.procedure.activates(id) {
         consumer::repeat_deactivation(ue, env, id);
     }
 }

@@ -1092,3 +1092,18 @@ fn a_session_that_the_target_gnb_does_not_admit_loses_its_user_plane() {
     let is_announced = other.serving_nf_id.is_some() && other.sm_context_status_uri.is_some();
     assert!(is_announced && other.up_cnx_state == Some(UpCnxState::Deactivated), "in one request: {other:?}");
 }
+
+/// Neither COMPLETED nor what follows when the UE has left the target gNB is answered.
+#[test]
+fn an_smf_that_does_not_answer_learns_the_target_amf_nevertheless() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.notified(id);
+    amfs.target.input(Input::N2(N2Input::GnbDown { gnb: OTHER_GNB }));
+    for _ in 0..2 {
+        amfs.target.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+        let open = updates(&amfs.target);
+        assert!(open.iter().all(|it| it.serving_nf_id.is_some()), "{open:?}");
+        assert!(open.iter().any(|it| it.up_cnx_state == Some(UpCnxState::Deactivated)), "{open:?}");
+    }
+}

@@ -287,10 +287,17 @@ fn the_target_gnb_is_gone_while_paths_are_switched() {
     for late in [acknowledged(), Err(Problem::timed_out().into())] {
         let mut world = world_of_lost_target();
         world.reply_to(Operation::UpdateSmContext, late);
-        assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+        assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext", "once");
         let states: Vec<_> = updates(&world).into_iter().map(|body| body.up_cnx_state).collect();
         assert_eq!(states, vec![Some(UpCnxState::Deactivated); 2]);
     }
+}
+
+#[test]
+fn a_refused_switch_to_a_gnb_that_is_gone_needs_no_deactivation() {
+    let mut world = world_of_lost_target();
+    world.reply_to(Operation::UpdateSmContext, refused(SbiCause::N2SmError));
+    assert_eq!(world.take_ladder(), "");
 }
 
 #[test]

@@ -233,5 +233,8 @@ impl Shard {
             self.route(now, nf, out);
         }
         self.run(now, out);
+        self.restoring.has_resumed = true;
+        self.send_address_news(out);
+        self.announce_sessions(out);
     }
 }

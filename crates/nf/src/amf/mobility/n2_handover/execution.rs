@@ -99,6 +99,11 @@ impl AwaitingHandoverNotify {
 }
 
 impl AwaitingSessionCompletion {
+    /// The requests that SMFs have not answered, with their sessions.
+    pub fn calls(&self) -> &[(CallId, u8)] {
+        &self.calls
+    }
+
     /// The sessions whose SMFs have not answered.
     pub fn sessions(&self) -> impl Iterator<Item = u8> {
         self.calls.iter().map(|(_, id)| *id)

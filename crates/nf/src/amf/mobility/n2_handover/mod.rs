@@ -393,6 +393,7 @@ pub(super) fn withdraw(ue: &mut UeContext, env: &mut Env<'_>, state: &Mobility) 
     }
     cancel_sessions(ue, env, &prepared_sessions(state));
     super::announce_again(&mut ue.sessions, state);
+    super::note_left_switches(&mut ue.sessions, state);
     if let Mobility::AwaitingN2InfoNotify(state) = state {
         state.withdraw(ue, env);
     }
