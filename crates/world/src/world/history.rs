@@ -7,7 +7,7 @@ use super::services::LOCAL;
 use super::unstored::Unstored;
 use super::user::{Act, SubscriptionChange};
 use pith_nf::kit::Instant;
-use pith_ran::ue::{Output, State};
+use pith_ran::ue::{Event, Output, State};
 use pith_types::{FiveGGuti, FiveGSTmsi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -79,6 +79,8 @@ pub(super) struct History {
     refuses_pti: bool,
     /// The last refusal of such a message that the radio lost.
     lost_refusal: Option<Instant>,
+    /// The last session that the UE has released, and when.
+    released: Option<(u8, Instant)>,
 }
 
 impl History {
@@ -91,6 +93,20 @@ impl History {
     pub(super) fn note_refusal(&mut self, outputs: &[Output]) {
         let is_pti = |it: &Output| matches!(it, Output::Violation(it) if it.clause == "TS 24.501 7.3.1");
         self.refuses_pti = outputs.iter().any(is_pti);
+    }
+
+    /// Records what the UE has released.
+    pub(super) fn note_releases(&mut self, outputs: &[Output], now: Instant) {
+        for output in outputs {
+            if let Output::Event(Event::SessionReleased(id)) = output {
+                self.released = Some((*id, now));
+            }
+        }
+    }
+
+    /// Whether a message of the SMF for a session may have been overtaken by the command to release it: SBI messages have no order.
+    pub(super) fn has_just_released(&self, session: u8, now: Instant) -> bool {
+        self.released.is_some_and(|(id, at)| id == session && now < at + OVERTAKEN)
     }
 
     /// The radio lost a message of the UE.
@@ -119,6 +135,9 @@ impl History {
         self.lost_downlink.is_some_and(is_lost) || self.lost_refusal.is_some_and(is_lost)
     }
 }
+
+/// A message on the SBI overtakes others by this time at most.
+const OVERTAKEN: Duration = Duration::from_millis(200);
 
 /// TS 24.501 10.3.
 const T3580: Duration = Duration::from_secs(16);

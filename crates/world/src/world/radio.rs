@@ -156,6 +156,7 @@ impl World {
         let mut outputs = Vec::new();
         self.ues[ue].ue.handle(now, input, &mut outputs);
         self.ues[ue].history.note_refusal(&outputs);
+        self.ues[ue].history.note_releases(&outputs, self.now);
         for output in outputs {
             self.ue_output(ue, output);
         }

@@ -123,6 +123,7 @@ impl World {
             || self.is_passed_on(reported)
             || self.is_repetition(reported)
             || self.is_before_accept(reported)
+            || self.is_overtaken(reported)
     }
 
     /// A UE that was registering when its shard panicked is unknown to the AMF, which says so (TS 38.413 10.6). The NG RESET that follows a panic
@@ -153,6 +154,15 @@ impl World {
         let is_split = self.crash_points.crashed.is_some() && self.processes.len() > 1;
         let keeps_contexts = matches!(self.plan.residency, Residency::Soft | Residency::Durable);
         is_split || self.has_panicked() && !keeps_contexts || self.watch.unheard.take(ue, self.now)
+    }
+
+    /// Whether a UE reports a change of a session that it has just released: the command to release it has overtaken the change.
+    fn is_overtaken(&self, reported: &Reported) -> bool {
+        let Reporter::Ue(ue) = reported.by else { return false };
+        let is_of = |id: u8| {
+            reported.has(&format!("PduSessionModificationCommand for session {id}, which is not active"))
+        };
+        (1..=15).any(|id| is_of(id) && self.ues[ue].history.has_just_released(id, self.now))
     }
 
     /// Whether a UE reports a change of a session whose accept it has missed, as it had lost the radio (TS 24.501 7.3.2).
