@@ -168,6 +168,11 @@ impl PduSession {
         }
     }
 
+    /// Replies to requests to switch the path do not arrive any longer.
+    pub fn forget_left_switches(&mut self) {
+        self.calls.retain(|(_, purpose)| *purpose != SessionCall::LeftSwitch);
+    }
+
     /// Whether the SMF may not know that this AMF serves the session: it has not answered.
     pub fn is_unannounced(&self) -> bool {
         let announces =

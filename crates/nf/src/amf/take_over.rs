@@ -123,7 +123,10 @@ impl Amf {
 
     /// Resumes a UE that was taken over.
     pub(super) fn resume_taken_over(&mut self, now: Instant, key: Key, state: TakenOver, out: &mut Outbox) {
-        self.step(now, key, out, |ue, env| resume(ue, env, state));
+        self.step(now, key, out, |ue, env| {
+            resume(ue, env, state);
+            ue.sessions.iter_mut().for_each(PduSession::forget_left_switches);
+        });
         if let Some(id) = self.ues.id(key) {
             self.tracker.keep_change((id, ProcedureName::Other));
         }
