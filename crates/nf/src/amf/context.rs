@@ -145,8 +145,8 @@ pub(crate) struct UeContext {
     /// While contexts are not stored: the lowest downlink NAS COUNT that its document does not reserve. Messages from that one on are
     /// not sent: if the process ended now, the next one would use their COUNTs again.
     pub counts_end: Option<u32>,
-    /// A gNB or an SMF gets in this turn what the stored document may lack, such as a user plane: it is stored also in a transaction, or
-    /// the next process would not know what to deactivate.
+    /// A gNB or an SMF gets in this turn what the stored document may lack, such as a user plane, or the answer that a session has ended: it is
+    /// stored also in a transaction, or the next process would not know what to deactivate, or would have the session still.
     pub must_store: bool,
     /// Another AMF, or a former context, loses the UE in this turn: it is stored before anything is sent, also with `soft`.
     pub must_store_at_once: bool,

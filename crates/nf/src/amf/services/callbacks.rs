@@ -73,7 +73,9 @@ impl Amf {
             self.with_ue(now, key, out, |ue, env| {
                 let session = ue.sessions.extract_if(.., |session| ended(session)).next();
                 if let Some(session) = session {
-                    // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
+                    // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1), also if the process ends while another session's SMF
+                    // has not answered: the notification is not repeated.
+                    ue.must_store |= ue.is_registered();
                     delivery::drop_queued(ue, id);
                     if !n2_handover::session_ended(ue, env, &session) {
                         delivery::on_ended_by_smf(ue, env, &session);

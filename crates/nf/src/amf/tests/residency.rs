@@ -3,6 +3,7 @@
 use super::deregistration::comes_back;
 use super::outdated;
 use super::paging::{comes, data};
+use super::pdu_session::status_notify;
 use super::world::{Phone, World, config, establishment, supi, transfer};
 use crate::amf::{Amf, AmfConfig};
 use crate::kit::{Deregister, N2Effect, NetworkFunction, Rng, StoreScope, Timer, Tracking};
@@ -306,6 +307,29 @@ fn a_user_plane_that_is_set_up_is_stored_in_a_transaction_too() {
     restart(&mut world, &stored, (1, 16), false);
     world.connect_gnbs();
     assert_eq!(world.take_ladder().matches("UpdateSmContext").count(), 2, "of sessions 5 and 6");
+}
+
+/// The SMF has got the answer, and does not notify the AMF again: the next process would keep the session, and the UE would not learn its end.
+#[test]
+fn a_session_that_its_smf_has_ended_does_not_return_although_another_one_is_in_a_transaction() {
+    let (mut world, mut phone, mut stored) = registered_without_retention(16);
+    phone.establish(&mut world, 6);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2);
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2, "the SMFs have not answered");
+    status_notify(&mut world, 5).unwrap();
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 3, "that of session 6 has not answered");
+    world.script.clear();
+    restart(&mut world, &stored, (1, 16), false);
+    world.connect_gnbs();
+    assert_eq!(world.amf.audit().sessions, 1);
+    let GmmMessage::ServiceAccept(accept) = request_service(&mut world, &mut phone) else { panic!() };
+    let status = accept.pdu_session_status.unwrap();
+    assert!(status.contains(6) && !status.contains(5));
 }
 
 /// With `procedural` the gNB has answered when the UE is stored; that the SMF of another session has not does not matter.
