@@ -8,12 +8,10 @@
 //!  otherwise                                         -> any shard
 //! ```
 
-use crate::kit::block_in_reference;
-use foldhash::fast::FixedState;
+use crate::kit::{block_in_reference, block_of_subscriber};
 use pith_sbi::Request;
 use pith_sbi::common::UeContextId;
 use pith_types::{BlockId, InstanceId, OwnerMap};
-use std::hash::BuildHasher;
 
 /// The shard of the instance that has the context which the request names; `None` if the request names none, or one of
 /// another instance.
@@ -36,9 +34,7 @@ pub fn shard_of_remote(owners: &OwnerMap, instance: InstanceId, request: &Reques
         _ => None,
     };
     let Some(supi) = supi else { return shard_of(owners, instance, request) };
-    let hash = FixedState::default().hash_one(supi.as_str());
-    let block = BlockId::new((hash % u64::from(BlockId::COUNT)) as u16)?;
-    owners.shard_of(instance, block).map(|shard| shard.0.into())
+    owners.shard_of(instance, block_of_subscriber(supi)?).map(|shard| shard.0.into())
 }
 
 /// The block of the context that a request names.

@@ -4,11 +4,18 @@ use super::document::UnpackError;
 use super::{Identity, Key, Rng, block_in_reference, shrink};
 use foldhash::fast::FixedState;
 use pith_sbi::Uri;
-use pith_types::{BlockId, ContextId};
+use pith_types::{BlockId, ContextId, Supi};
 use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasher;
 
 /// The key of a context that is in no table yet.
 pub const UNPLACED: Key = Key::from_u64(u64::MAX);
+
+/// The block of a subscriber: its owner serves what NFs of other processes create for the subscriber (`fabric/owner.rs`).
+pub fn block_of_subscriber(supi: &Supi) -> Option<BlockId> {
+    let hash = FixedState::default().hash_one(supi.as_str());
+    BlockId::new((hash % u64::from(BlockId::COUNT)) as u16)
+}
 
 /// Allocates [`ContextId`]s, and finds the context of each in the NF's table.
 ///

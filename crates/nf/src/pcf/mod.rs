@@ -25,7 +25,7 @@ use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, Needs, NetworkFunction,
     Nf, Order, Outbox, Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng,
-    StoreScope, StoredKey, Tag, Target, Tracker,
+    StoreScope, StoredKey, Tag, Target, Tracker, block_of_subscriber,
 };
 use latest::Latest;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
@@ -49,6 +49,14 @@ enum Context {
 }
 
 impl Context {
+    /// The subscriber.
+    const fn ue(&self) -> &Supi {
+        match self {
+            Self::Access(request) => &request.supi,
+            Self::Session(data) => &data.supi,
+        }
+    }
+
     /// Where the consumer gets notifications: the URI names its context.
     fn notification_uri(&self) -> &Uri {
         match self {
@@ -74,10 +82,7 @@ struct Association {
 impl Association {
     /// The subscriber.
     const fn ue(&self) -> &Supi {
-        match &self.context {
-            Context::Access(context) => &context.supi,
-            Context::Session(context) => &context.supi,
-        }
+        self.context.ue()
     }
 
     /// The procedure that creates it.
@@ -204,9 +209,15 @@ impl Pcf {
         if self.associations.len() == LIMIT as usize {
             return reply.refuse(Problem::congestion(1), out);
         }
+        // A later request of another process reaches the shard that has the subscriber's block then, and replaces this association. A callback
+        // of another process names a block of that process.
+        let block = if reply.is_remote() { block_of_subscriber(context.ue()) } else { None };
         let ids = &mut self.ids;
         let key = self.associations.insert_with(|key| {
-            let id = ids.allocate_beside(context.notification_uri(), key);
+            let id = match block {
+                Some(block) => ids.allocate_in(block, key),
+                None => ids.allocate_beside(context.notification_uri(), key),
+            };
             Box::new(Association { id, context, owner, creating: Some(reply), rules: None })
         });
         // The bound was checked.

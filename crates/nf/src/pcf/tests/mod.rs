@@ -15,7 +15,7 @@ use pith_sbi::npcf_smpolicycontrol::{
     CreateSmPolicy, DeleteSmPolicy, GetSmPolicy, SmPolicyDeleteData, SmPolicyUpdateContextData,
     UpdateSmPolicy,
 };
-use pith_types::Snssai;
+use pith_types::{BlockMove, Snssai};
 
 fn bench() -> Bench<Pcf> {
     Bench::new(Pcf::new(&testing::identity(), Rng::from_number(1)))
@@ -137,6 +137,34 @@ fn an_association_replaces_the_former_one_of_its_purpose() {
         assert_eq!(refused.problem().status, 409);
         created(&mut bench, &asked[1]);
         assert_eq!(bench.nf.associations(), 1);
+    }
+}
+
+/// A request of another process reaches the shard that has the subscriber's block. The association passes with that block, so that a later one
+/// replaces it there.
+#[test]
+fn an_association_of_another_process_passes_with_the_block_of_its_subscriber() {
+    let block = block_of_subscriber(&supi()).unwrap();
+    let identities = [0, 1].map(|shard| testing::identity_of_shard(shard, 2));
+    let from = usize::from(identities[0].owners.owner(block) != identities[0].owner);
+    let (from, to) = (&identities[from], &identities[1 - from]);
+    let owners = Arc::new(from.owners.moved(BlockMove { block, to: to.owner, version: 2 }).unwrap());
+    for ask in [ask_access, ask_session] {
+        let [mut former, mut next] =
+            [from, to].map(|identity| Bench::new(Pcf::new(identity, Rng::from_number(1))));
+        (former.caller, next.caller) = (client(1), client(1));
+        let asked = ask(&mut former);
+        created(&mut former, &asked);
+        let mut out = Outbox::new(Level::Debug);
+        let part = former.nf.pass_block(former.now, block, &mut out);
+        former.nf.change_owners(&owners);
+        next.nf.change_owners(&owners);
+        next.nf.take_block(next.now, block, part, &mut out);
+        assert_eq!((former.nf.associations(), next.nf.associations()), (0, 1));
+        // The answer was lost, and the other process creates it again.
+        let asked = ask(&mut next);
+        created(&mut next, &asked);
+        assert_eq!(next.nf.associations(), 1, "it replaces the former one");
     }
 }
 
