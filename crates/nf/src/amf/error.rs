@@ -355,6 +355,12 @@ pub(crate) enum TransferError {
     /// An N1 message of another class than session management, which this AMF does not forward.
     #[error("only N1 messages of class SM are supported")]
     OtherClass,
+    /// N2 information that is no request for a gNB.
+    #[error("N2 information for a gNB is PDU_RES_SETUP_REQ, PDU_RES_MOD_REQ or PDU_RES_REL_CMD")]
+    OtherInformation,
+    /// The message and its N2 information name different sessions.
+    #[error("not the session of the message")]
+    OtherSession,
 }
 
 impl TransferError {
@@ -373,6 +379,12 @@ impl TransferError {
             Self::NoSessionId => Problem::mandatory_ie_missing("pduSessionId"),
             Self::WrongStatus => Problem::mandatory_ie_incorrect("/n2InfoContainer/ranInfo", self),
             Self::OtherClass => Problem::of_status(501).detail(self),
+            Self::OtherInformation => {
+                Problem::mandatory_ie_incorrect("/n2InfoContainer/smInfo/n2InfoContent/ngapIeType", self)
+            }
+            Self::OtherSession => {
+                Problem::mandatory_ie_incorrect("/n2InfoContainer/smInfo/pduSessionId", self)
+            }
         }
     }
 }

@@ -109,6 +109,10 @@ fn apply(
         }
         (None, Some(UpCnxState::Activating)) => on_activate(state, session, env, reply),
         (None, Some(UpCnxState::Deactivated)) => change_user_plane(state, session, env, reply, None),
+        (None, _) if data.n2_sm_info.is_some() => {
+            reply.refuse(Problem::mandatory_ie_missing("n2SmInfoType"), env.out);
+            state
+        }
         (None, _) => {
             acknowledge(reply, env.out);
             state

@@ -69,6 +69,7 @@ fn transfer(
     if body.n1_message_container.as_ref().is_some_and(|n1| n1.n1_message_class != N1MessageClass::Sm) {
         return Err(TransferError::OtherClass);
     }
+    check_session_information(&body)?;
     let has_n1 = body.n1_message_container.is_some();
     let without = if has_n1 { TransferError::NoSessionId } else { TransferError::Empty };
     let message = message(body).ok_or(without)?;
@@ -125,6 +126,20 @@ fn ran_information(body: &N1N2MessageTransferReqData) -> Option<(Option<&NgapIeT
     let information = container.ran_info.as_ref().filter(|_| container.sm_info.is_none())?;
     let content = &information.n2_info_content;
     Some((content.ngap_ie_type.as_ref(), &content.ngap_data.content))
+}
+
+/// Checks the N2 information about a session (TS 29.518 6.1.6.2.27): what this AMF can't pass on is refused.
+fn check_session_information(body: &N1N2MessageTransferReqData) -> Result<(), TransferError> {
+    let container = body.n2_info_container.as_ref();
+    let Some(information) = container.and_then(|it| it.sm_info.as_ref()) else { return Ok(()) };
+    if body.pdu_session_id.is_some_and(|id| id != information.pdu_session_id) {
+        return Err(TransferError::OtherSession);
+    }
+    let kind = information.n2_info_content.as_ref().and_then(|content| content.ngap_ie_type.clone());
+    match kind.map(Transfer::from) {
+        Some(Transfer::Unsupported) => Err(TransferError::OtherInformation),
+        _ => Ok(()),
+    }
 }
 
 /// The message in the request, if it concerns a session.

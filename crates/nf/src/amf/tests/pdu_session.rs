@@ -580,3 +580,20 @@ fn a_late_reply_does_not_end_a_pending_setup() {
     setup_response(&mut world, &phone, true);
     assert_eq!(reported(&mut world), [N2SmInfoType::PduResSetupRsp]);
 }
+
+/// TS 29.518 5.2.2.3.1: the sender learns that nothing was sent.
+#[test]
+fn n2_information_that_is_no_request_for_a_gnb_or_of_another_session_is_refused() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    for kind in [NgapIe::HandoverCmd, NgapIe::Other("PDU_RES_SETUP_RSP".into())] {
+        let problem = world.request(transfer(5, None, Some((kind, b"n2")))).unwrap_err();
+        assert!(problem.status == 400 && problem.is(&Cause::MandatoryIeIncorrect), "{problem}");
+    }
+    let mut other = transfer(5, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")));
+    other.body.pdu_session_id = Some(6);
+    assert_eq!(world.request(other).unwrap_err().status, 400);
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+}
