@@ -457,6 +457,7 @@ impl ShardFactory<'_> {
             _ => (Ipv6Addr::new(0x2001, 0xdb8, 0x4000, 0, 0, 0, 0, 0), 40),
         };
         let network = |(number, dnn): (u8, Dnn)| DataNetwork {
+            p_cscf: Vec::new(),
             is_ladn: dnn == ladn(),
             snssai: Snssai::of_sst(1),
             pool6: (number == 0).then_some(pool6),

@@ -59,6 +59,7 @@ fn smf() -> Smf {
         dns: vec![Ipv4Addr::new(9, 9, 9, 9).into()],
         mtu: 1400,
         ambr: Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(50) },
+        p_cscf: vec![Ipv4Addr::new(10, 9, 0, 1).into()],
         is_ladn: false,
     };
     let config = SmfConfig {

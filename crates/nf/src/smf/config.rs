@@ -27,6 +27,8 @@ pub struct DataNetwork {
     pub static_ranges: Vec<IpNetwork>,
     /// DNS servers, sent to UEs that request them (protocol configuration options).
     pub dns: Vec<IpAddr>,
+    /// P-CSCFs of an IMS, sent to UEs that request them (TS 23.228 5.1.1.2; protocol configuration options).
+    pub p_cscf: Vec<IpAddr>,
     /// Largest packet that a UE may send, in octets.
     pub mtu: u16,
     /// Session-AMBR where the subscription has none.

@@ -47,7 +47,7 @@ pub(super) fn establishment_accept(
     GsmMessage::new(session.pdu_session_id, request.pti, accept).encode()
 }
 
-/// The options that the UE requests. The MTU of IPv6 is in the Router Advertisement.
+/// The options that the UE requests (TS 24.008 10.5.6.3). The MTU of IPv6 is in the Router Advertisement.
 fn options(session: &SmContext, asks: Asks, network: &DataNetwork) -> Option<DownlinkPco> {
     let mut options = Vec::new();
     for server in &network.dns {
@@ -56,6 +56,13 @@ fn options(session: &SmContext, asks: Asks, network: &DataNetwork) -> Option<Dow
             IpAddr::V6(v6) if session.asks_dns6 && session.ip.v6 => {
                 options.push(PcoOption::DnsServerIpv6(v6))
             }
+            _ => {}
+        }
+    }
+    for p_cscf in &network.p_cscf {
+        match *p_cscf {
+            IpAddr::V4(v4) if asks.p_cscf4 && session.ip.v4 => options.push(PcoOption::PcscfIpv4(v4)),
+            IpAddr::V6(v6) if asks.p_cscf6 && session.ip.v6 => options.push(PcoOption::PcscfIpv6(v6)),
             _ => {}
         }
     }

@@ -289,6 +289,10 @@ impl Findings {
             self.require(is_known, path("ladn"), "'network.tracking_areas' does not have that area: add it");
             self.require((1280..=9000).contains(&network.mtu), path("mtu"), "an MTU must be 1280 to 9000");
             self.require(network.dns.len() <= 4, path("dns"), "there are at most 4 name servers");
+            self.require(network.p_cscf.len() <= 4, path("p_cscf"), "there are at most 4 P-CSCFs");
+            let is_host = |it: &IpAddr| !(it.is_unspecified() || it.is_multicast() || it.is_loopback());
+            let are_hosts = network.p_cscf.iter().all(is_host);
+            self.require(are_hosts, path("p_cscf"), "a P-CSCF must have an address that UEs can send to");
             if let Some(other) = networks[..at].iter().find(|other| other.pool.overlaps(pool)) {
                 let sentence =
                     format!("overlaps the pool {} of '{}': choose another", other.pool, other.name);

@@ -53,6 +53,10 @@ item! {
         /// DNS servers sent to UEs, IPv4 and IPv6; those of IPv6 also by DHCPv6.
         #[serde(default = "public_dns")]
         dns: Vec<IpAddr>,
+        /// P-CSCFs of an IMS, IPv4 and IPv6, sent to UEs that request them, as phones do for voice (data network 'ims'). UEs reach one at this
+        /// machine, or in a network that is closed by default, with 'reach' only.
+        #[serde(default)]
+        p_cscf: Vec<IpAddr>,
         /// MTU sent to UEs, in octets: 1280 to 9000.
         #[serde(default = "default_mtu")]
         mtu: u16,
@@ -132,6 +136,7 @@ impl DataNetwork {
             static_addresses: Vec::new(),
             nat6: false,
             dns: public_dns(),
+            p_cscf: Vec::new(),
             mtu: default_mtu(),
             ambr: default_ambr(),
             ladn: Vec::new(),

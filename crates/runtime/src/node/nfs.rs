@@ -268,6 +268,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             reserved: RESERVED,
             static_ranges: static_ranges(network),
             dns: network.dns.clone(),
+            p_cscf: network.p_cscf.clone(),
             mtu: network.mtu,
             ambr: network.ambr,
             is_ladn: !network.ladn.is_empty(),

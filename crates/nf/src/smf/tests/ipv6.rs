@@ -164,6 +164,27 @@ fn a_session_of_ipv6_has_no_parameters_of_ipv4_and_releases_its_prefix() {
     assert_eq!(world.bench.nf.audit(), SmfAudit::default());
 }
 
+/// TS 24.008 10.5.6.3: an IMS phone gets the P-CSCFs that it asks for, of the IP versions that the session has.
+#[test]
+fn a_ue_gets_the_p_cscfs_that_it_requests() {
+    let v4 = PcoOption::PcscfIpv4([10, 9, 0, 1].into());
+    let v6 = PcoOption::PcscfIpv6("2001:db8::5060".parse().unwrap());
+    let cases = [
+        (Kind::Ipv4v6, vec![PcoRequest::PcscfIpv4, PcoRequest::PcscfIpv6], vec![v4.clone(), v6.clone()]),
+        (Kind::Ipv4v6, vec![PcoRequest::PcscfIpv4], vec![v4.clone()]),
+        (Kind::Ipv6, vec![PcoRequest::PcscfIpv4, PcoRequest::PcscfIpv6], vec![v6]),
+        (Kind::Ipv4, vec![PcoRequest::PcscfIpv4, PcoRequest::PcscfIpv6], vec![v4]),
+    ];
+    for (kind, asks, expected) in cases {
+        let mut world = both();
+        world.post(establishment(|request| {
+            request.pdu_session_type = Some(kind);
+            request.extended_pco = Some(UplinkPco(asks));
+        }));
+        assert_eq!(accept(&world).extended_pco, Some(DownlinkPco(expected)));
+    }
+}
+
 #[test]
 fn prefixes_of_all_sessions_differ_until_the_pool_is_used_up() {
     let mut world = both();

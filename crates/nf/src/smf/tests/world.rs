@@ -48,6 +48,7 @@ pub(super) fn config() -> SmfConfig {
             dns: vec!["9.9.9.9".parse().unwrap()],
             mtu: 1400,
             ambr: ambr(50),
+            p_cscf: vec!["10.9.0.1".parse().unwrap(), "2001:db8::5060".parse().unwrap()],
             is_ladn: false,
         }],
         t3591: Duration::from_secs(16),
@@ -463,6 +464,12 @@ pub(super) fn usual(request: &Request) -> Reply {
                 location,
                 body: SmPolicyDecision::default(),
             }))
+        }
+        Request::RegisterSmf(request) => {
+            let (supi, id, body) = (&request.ue_id, request.pdu_session_id, request.body.clone());
+            let path = format!("/nudm-uecm/v1/{supi}/registrations/smf-registrations/{id}");
+            let location = Uri::new(&root("udm"), &path);
+            Response::SmfRegistrationCreated(Box::new(Created { location, body }))
         }
         Request::N1N2MessageTransfer(_) => {
             let data = N1N2MessageTransferRspData::new(N1N2MessageTransferCause::N1N2TransferInitiated);

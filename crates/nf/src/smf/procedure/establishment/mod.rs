@@ -50,13 +50,15 @@ pub(in crate::smf) struct UeRequest {
     pub asks: Asks,
 }
 
-/// Parameters that the UE requests: DNS server addresses and link MTU as protocol configuration options, and PDU session
-/// type IPv4v6.
+/// Parameters that the UE requests: DNS server addresses, link MTU and P-CSCF addresses as protocol configuration options, and PDU
+/// session type IPv4v6.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::smf) struct Asks {
     pub dns: bool,
     pub mtu: bool,
     pub ipv4v6: bool,
+    pub p_cscf4: bool,
+    pub p_cscf6: bool,
 }
 
 /// The search for UPFs that accept a session.
@@ -68,7 +70,26 @@ pub(in crate::smf) struct Attempt {
 }
 
 pack_struct!(UeRequest { pti, asks });
-pack_struct!(Asks { dns, mtu, ipv4v6 });
+
+/// The requests for addresses are bits of one octet: earlier versions have that for DNS servers only.
+impl Pack for Asks {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { dns, mtu, ipv4v6, p_cscf4, p_cscf6 } = *self;
+        (u8::from(dns) | u8::from(p_cscf4) << 1 | u8::from(p_cscf6) << 2).pack(writer);
+        mtu.pack(writer);
+        ipv4v6.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let addresses = match reader.octet()? {
+            bits @ 0..=7 => bits,
+            _ => return Err(reader.malformed("requested addresses")),
+        };
+        let has = |bit: u8| addresses & bit != 0;
+        let (dns, p_cscf4, p_cscf6) = (has(1), has(2), has(4));
+        Ok(Self { dns, mtu: Pack::unpack(reader)?, ipv4v6: Pack::unpack(reader)?, p_cscf4, p_cscf6 })
+    }
+}
 
 /// A UPF that was tried and no longer has an association need not be avoided.
 impl Pack for Attempt {

@@ -236,6 +236,8 @@ fn asks(request: &PduSessionEstablishmentRequest) -> Asks {
     Asks {
         dns: asks_for(request, &PcoRequest::DnsServerIpv4),
         mtu: asks_for(request, &PcoRequest::Ipv4LinkMtu),
+        p_cscf4: asks_for(request, &PcoRequest::PcscfIpv4),
+        p_cscf6: asks_for(request, &PcoRequest::PcscfIpv6),
         ipv4v6: request.pdu_session_type.map(PduSessionType::as_received) == Some(PduSessionType::Ipv4v6),
     }
 }
