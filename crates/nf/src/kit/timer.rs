@@ -61,6 +61,8 @@ pub enum Timer {
     PathGrace,
     /// The SMF is to register a session again with a UDM that has not answered.
     Reregistration,
+    /// The SMF is to check whether the UDM still has the registration of a session, which has replaced another one.
+    RegistrationCheck,
     /// The AMF is to request changed subscription data again, which the UDM has not given.
     SubscriptionData,
     /// PFCP request sent, no response yet (TS 29.244 6.4).

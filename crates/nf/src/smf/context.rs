@@ -614,7 +614,9 @@ impl SmContext {
     /// endpoint since the document was written.
     pub(super) fn recover(mut self, keeps_tunnels: bool, is_late: bool) -> (Self, bool) {
         let modifies = self.modification.take().is_some();
-        self.subscription_change = self.subscription_change.take().map(SubscriptionChange::restarted);
+        let is_unverified = self.timers.runs(SessionTimer::RegistrationCheck);
+        let change = self.subscription_change.take().map(SubscriptionChange::restarted);
+        self.subscription_change = change.or_else(|| is_unverified.then_some(SubscriptionChange::UNVERIFIED));
         self.reflective = self.reflective.restarted();
         self.leaving.extend(self.draining.take());
         self.deletion = None;

@@ -17,11 +17,19 @@ pub(super) enum SessionTimer {
     PathGrace,
     /// How long the session waits until it registers again with a UDM, or requests changed data again from a UDM or PCF, that has not answered.
     Reregistration,
+    /// How long the SM context that had the session before may delete the registration, which has replaced its own.
+    RegistrationCheck,
 }
 
 impl SessionTimer {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Guard, Self::T3591, Self::T3592, Self::PathGrace, Self::Reregistration];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Guard,
+        Self::T3591,
+        Self::T3592,
+        Self::PathGrace,
+        Self::Reregistration,
+        Self::RegistrationCheck,
+    ];
 
     /// The session timer of that name.
     pub(super) fn of(timer: Timer) -> Option<Self> {
@@ -37,6 +45,7 @@ impl From<SessionTimer> for Timer {
             SessionTimer::T3592 => Self::T3592,
             SessionTimer::PathGrace => Self::PathGrace,
             SessionTimer::Reregistration => Self::Reregistration,
+            SessionTimer::RegistrationCheck => Self::RegistrationCheck,
         }
     }
 }
@@ -45,7 +54,14 @@ impl From<SessionTimer> for Timer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Timers([Option<DateTime>; SessionTimer::ALL.len()]);
 
-pack_enum!(SessionTimer { 0 => Guard, 1 => T3591, 2 => T3592, 3 => PathGrace, 4 => Reregistration });
+pack_enum!(SessionTimer {
+    0 => Guard,
+    1 => T3591,
+    2 => T3592,
+    3 => PathGrace,
+    4 => Reregistration,
+    5 => RegistrationCheck,
+});
 
 impl Pack for Timers {
     fn pack(&self, writer: &mut Writer<'_>) {

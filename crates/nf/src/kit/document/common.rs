@@ -226,4 +226,5 @@ pack_enum!(Timer {
     36 => ReroutedMessage,
     37 => Reregistration,
     38 => SubscriptionData,
+    39 => RegistrationCheck,
 });

@@ -166,6 +166,10 @@ pub(super) fn on_timer(
             subscription_change::on_reregistration_due(session);
             state
         }
+        SessionTimer::RegistrationCheck => {
+            subscription_change::on_registration_check_due(session, env);
+            state
+        }
     }
 }
 

@@ -28,6 +28,15 @@
 //!         Retrieving                            <─ UDM   the session ends if the UE has another SM context, whose registration is later
 //!         Reregistering, Resubscribing          <─ UDM   with the time of the first registration; then as a change
 //! ```
+//!
+//! If the UDM had the registration of another SM context, that may delete the new one, with its subscription: Nudm_UECM_Deregistration names the
+//! session and the SMF (TS 29.503 5.3.2.4), not the SM context, and the former context may be at another shard of this SMF, whose request comes late or
+//! is repeated. The session checks its registration after [`REGISTRATION_CHECK`].
+//!
+//! ```text
+//!         Unverified
+//!         Verifying                             <─ UDM   if there is no registration: Reregistering, Resubscribing
+//! ```
 
 use super::{Established, State, modification, release};
 use crate::kit::document::{Pack, Reader, UnpackError, pack_enum, pack_struct};
@@ -46,6 +55,9 @@ use pith_types::Supi;
 
 /// Time until a session registers again with a UDM that has not answered: its user plane may stay active for days.
 const REREGISTRATION: Duration = Duration::from_secs(300);
+
+/// Time until a session checks its registration: a deletion that is not answered is repeated for less than this.
+const REGISTRATION_CHECK: Duration = Duration::from_secs(60);
 
 /// Time until a change whose data UDM or PCF have not given begins again. The notification was answered, and is not repeated.
 const NEW_ATTEMPT: Duration = Duration::from_secs(10);
@@ -94,6 +106,10 @@ enum Stage {
     AwaitingActivation,
     /// UDM or PCF have not answered: the data are requested after some time.
     Deferred,
+    /// Nothing has changed: the SM context that had the session before may have deleted the registration.
+    Unverified,
+    /// Nothing has changed: waits for the registration that the UDM has.
+    Verifying(CallId),
 }
 
 pack_struct!(SubscriptionChange { stage, repeats_command, deferred, registered_at });
@@ -113,11 +129,17 @@ pack_enum!(Stage {
     12 => Unanswered,
     13 => AwaitingActivation,
     14 => Deferred,
+    15 => Unverified,
+    16 => Verifying(call),
 });
 
 impl SubscriptionChange {
     /// The data are to be requested.
     const DUE: Self = Self { stage: Stage::Due, repeats_command: false, deferred: None, registered_at: None };
+
+    /// The registration is to be checked.
+    pub(in crate::smf) const UNVERIFIED: Self =
+        Self { stage: Stage::Unverified, repeats_command: false, deferred: None, registered_at: None };
 
     /// Unpacks a change of version 1 of its section.
     pub(in crate::smf) fn unpack_version_1(reader: &mut Reader<'_>) -> Result<Option<Self>, UnpackError> {
@@ -143,7 +165,8 @@ impl SubscriptionChange {
             | Stage::Resubscribing(call)
             | Stage::Registering(call)
             | Stage::Reregistering(call)
-            | Stage::Retrieving(call) => Some(call),
+            | Stage::Retrieving(call)
+            | Stage::Verifying(call) => Some(call),
             Stage::Due
             | Stage::AwaitingUserPlane
             | Stage::Applying
@@ -151,7 +174,8 @@ impl SubscriptionChange {
             | Stage::Registered
             | Stage::Unanswered
             | Stage::AwaitingActivation
-            | Stage::Deferred => None,
+            | Stage::Deferred
+            | Stage::Unverified => None,
         }
     }
 
@@ -172,7 +196,9 @@ impl SubscriptionChange {
             | Stage::Reregistering(_)
             | Stage::Retrieving(_)
             | Stage::Unanswered
-            | Stage::AwaitingActivation => false,
+            | Stage::AwaitingActivation
+            | Stage::Unverified
+            | Stage::Verifying(_) => false,
         }
     }
 
@@ -184,7 +210,11 @@ impl SubscriptionChange {
 
     /// As [`SubscriptionChange::due`], after a restart: the UDM may not have got registration and subscription.
     pub(in crate::smf) fn restarted(self) -> Self {
-        if self.is_notified() { self.due() } else { Self { stage: Stage::Unsubscribed, ..self } }
+        match self.stage {
+            _ if self.is_notified() => self.due(),
+            Stage::Unverified | Stage::Verifying(_) => Self { stage: Stage::Unverified, ..self },
+            _ => Self { stage: Stage::Unsubscribed, ..self },
+        }
     }
 }
 
@@ -202,10 +232,10 @@ pub(in crate::smf) fn register(session: &mut SmContext, env: &mut Env<'_>, supi:
 }
 
 /// Requests the registration that the UDM has: the UE may have established the session again since, at another SMF.
-fn retrieve_registration(session: &mut SmContext, env: &mut Env<'_>) {
+fn retrieve_registration(session: &mut SmContext, env: &mut Env<'_>, stage: fn(CallId) -> Stage) {
     if let Some(supi) = session.ue.supi().cloned() {
         let call = consumer::retrieve_registration(session, env, supi);
-        set(session, Stage::Retrieving(call));
+        set(session, stage(call));
     }
 }
 
@@ -251,10 +281,11 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
                 set(session, Stage::AwaitingData(call));
             }
         }
-        Some(Stage::Unsubscribed) => retrieve_registration(session, env),
+        Some(Stage::Unsubscribed) => retrieve_registration(session, env, Stage::Retrieving),
+        Some(Stage::Unverified) => retrieve_registration(session, env, Stage::Verifying),
         Some(Stage::AwaitingActivation) if is_active => {
             session.stop(env, SessionTimer::Reregistration);
-            retrieve_registration(session, env);
+            retrieve_registration(session, env, Stage::Retrieving);
         }
         Some(Stage::Unanswered) if !is_active => set(session, Stage::AwaitingActivation),
         Some(Stage::AwaitingUserPlane | Stage::Deferred) if is_active => apply_deferred(session),
@@ -310,6 +341,7 @@ pub(in crate::smf) fn on_reply(
         Stage::AwaitingData(_) => on_data(state, session, env, reply),
         Stage::AwaitingDecision(_, subscribed) => on_decision(state, session, env, (reply, subscribed)),
         Stage::Retrieving(_) => on_former_registration(state, session, env, change.registered_at, &reply),
+        Stage::Verifying(_) => on_verification(state, session, env, change, &reply),
         Stage::Registering(_) | Stage::Reregistering(_) | Stage::Subscribing(_) | Stage::Resubscribing(_) => {
             on_registration(state, session, env, change, &reply)
         }
@@ -320,7 +352,8 @@ pub(in crate::smf) fn on_reply(
         | Stage::Registered
         | Stage::Unanswered
         | Stage::AwaitingActivation
-        | Stage::Deferred => state,
+        | Stage::Deferred
+        | Stage::Unverified => state,
     }
 }
 
@@ -345,9 +378,42 @@ fn on_former_registration(
 
 /// Whether the registration is that of another SM context, which the UE has got later.
 fn is_replaced(session: &SmContext, env: &Env<'_>, first: Option<DateTime>, known: &SmfRegistration) -> bool {
+    !is_own(session, env, known)
+        && known.registration_time.zip(first).is_some_and(|(known, first)| known > first)
+}
+
+/// Whether the registration is that of this SM context.
+fn is_own(session: &SmContext, env: &Env<'_>, known: &SmfRegistration) -> bool {
     let reference = env.reference(session);
-    let is_own = known.dereg_callback_uri.as_ref().is_some_and(|uri| uri.id() == reference);
-    !is_own && known.registration_time.zip(first).is_some_and(|(known, first)| known > first)
+    known.dereg_callback_uri.as_ref().is_some_and(|uri| uri.id() == reference)
+}
+
+/// The registration that the UDM has, some time after that of this session has replaced another one. A further SM context has one that is later; if
+/// there is none, changes may have been missed, too.
+fn on_verification(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    change: SubscriptionChange,
+    reply: &Reply,
+) -> State {
+    match reply {
+        Ok(Response::SmfRegistration(known)) if !is_own(session, env, known) => {
+            return end_replaced(state, session, env);
+        }
+        Err(problem) if is_unanswered(problem) => {
+            session.start(env, SessionTimer::RegistrationCheck, REREGISTRATION);
+            end_verification(session, change);
+        }
+        Ok(Response::SmfRegistration(_)) => end_verification(session, change),
+        _ => register_again(session, env),
+    }
+    state
+}
+
+/// A command that the UE may have missed meanwhile is repeated.
+fn end_verification(session: &mut SmContext, change: SubscriptionChange) {
+    session.subscription_change = change.repeats_command.then(|| change.due());
 }
 
 fn end_replaced(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
@@ -364,6 +430,12 @@ fn on_registration(
     reply: &Reply,
 ) -> State {
     match reply {
+        // The registration of another SM context, which may delete this one.
+        Ok(Response::SmfRegistration(_) | Response::NoContent)
+            if matches!(change.stage, Stage::Registering(_)) =>
+        {
+            session.start(env, SessionTimer::RegistrationCheck, REGISTRATION_CHECK);
+        }
         Ok(_) => {}
         Err(problem) if problem.is(&Cause::LateOverlappingRequest) => {
             return end_replaced(state, session, env);
@@ -399,6 +471,16 @@ pub(super) fn on_reregistration_due(session: &mut SmContext) {
         Some(Stage::Unanswered | Stage::AwaitingActivation) => set(session, Stage::Unsubscribed),
         Some(Stage::Deferred) => set(session, Stage::Due),
         _ => {}
+    }
+}
+
+/// The SM context that had the session before does not delete the registration any longer. [`resume`] checks whether it has. A change in progress goes
+/// on first.
+pub(super) fn on_registration_check_due(session: &mut SmContext, env: &mut Env<'_>) {
+    if session.subscription_change.is_some() {
+        session.start(env, SessionTimer::RegistrationCheck, REGISTRATION_CHECK);
+    } else {
+        session.subscription_change = Some(SubscriptionChange::UNVERIFIED);
     }
 }
 

@@ -604,6 +604,99 @@ fn a_session_whose_registration_is_not_answered_registers_again_after_some_time(
     }
 }
 
+/// A session whose registration has replaced that of another SM context. It is subscribed, and nothing has changed.
+fn having_replaced(mut world: World) -> World {
+    world.script.insert(Operation::RegisterSmf, Some(Ok(Response::NoContent)));
+    world.establish();
+    world.gnb_answers();
+    world.script.remove(&Operation::RegisterSmf);
+    let ladder = world.take_ladder();
+    assert_eq!((ladder.contains("SdmSubscribe"), known(&world).2), (true, false), "{ladder}");
+    world
+}
+
+const VERIFICATION: &str = "udm <- RetrieveSmfRegistration";
+
+/// The former SM context has deregistered late, or has repeated its request: the UDM can't know which of the contexts of an SMF requests it.
+#[test]
+fn a_session_that_has_replaced_another_one_registers_again_if_that_has_deregistered_late() {
+    let mut world = having_replaced(World::new());
+    // The UDM does not notify it.
+    subscribe(&mut world, 80);
+    world.script.insert(Operation::RetrieveSmfRegistration, problem(Cause::DataNotFound));
+    world.expire(Timer::RegistrationCheck);
+    let requests = "udm <- RegisterSmf\nudm <- SdmSubscribe";
+    assert_eq!(world.take_ladder(), format!("{VERIFICATION}\n{requests}\n{QUESTIONS}\n{CHANGE}"));
+    assert_eq!(enforced(&world), 80_000);
+    world.uplink(PduSessionModificationComplete::new());
+    assert_eq!(known(&world), (80, 80, false));
+    assert!(!world.bench.timers.keys().any(|key| key.timer == Timer::RegistrationCheck));
+}
+
+#[test]
+fn a_session_whose_registration_is_new_is_not_checked() {
+    let mut world = World::new();
+    world.establish();
+    world.gnb_answers();
+    assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+}
+
+#[test]
+fn a_session_that_has_replaced_another_one_goes_on_with_its_registration_or_ends_if_a_further_one_has_it() {
+    for is_own in [true, false] {
+        let mut world = having_replaced(World::new());
+        let reference =
+            if is_own { world.reference.clone() } else { "1f00000007.0123456789abcdef".to_owned() };
+        let mut registration = SmfRegistration::new(instance(8), 5, Snssai::of_sst(1), plmn());
+        let callback = Uri::callback(&root("smf-8"), &NfType::Smf, "dereg-notify", &reference);
+        registration.dereg_callback_uri = Some(callback);
+        let registered = Response::SmfRegistration(Box::new(registration));
+        world.script.insert(Operation::RetrieveSmfRegistration, Some(Ok(registered)));
+        world.expire(Timer::RegistrationCheck);
+        let ladder = world.take_ladder();
+        if is_own {
+            assert_eq!((ladder.as_str(), known(&world).2), (VERIFICATION, false));
+            assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+        } else {
+            assert!(ladder.contains("amf <- SmContextStatusNotify"), "{ladder}");
+            assert!(!ladder.contains("SmfDeregistration"), "{ladder}");
+            assert_eq!(world.bench.nf.audit().contexts, 0);
+        }
+    }
+}
+
+/// Neither a change nor a UDM that does not answer keeps the session from checking its registration.
+#[test]
+fn a_registration_is_checked_after_a_change_and_again_if_the_udm_does_not_answer() {
+    let mut world = having_replaced(World::new());
+    subscribe(&mut world, 80);
+    notified(&mut world);
+    world.take_ladder();
+    world.expire(Timer::RegistrationCheck);
+    assert_eq!((world.take_ladder().as_str(), known(&world).2), ("", true), "the UE has not answered");
+    world.uplink(PduSessionModificationComplete::new());
+    world.take_ladder();
+    world.script.insert(Operation::RetrieveSmfRegistration, problem(Cause::TimedOutRequest));
+    for _ in 0..2 {
+        world.expire(Timer::RegistrationCheck);
+        assert_eq!((world.take_ladder().as_str(), known(&world).2), (VERIFICATION, false));
+    }
+}
+
+/// Timers end with the process.
+#[test]
+fn a_registration_that_has_replaced_another_one_is_checked_after_a_restart() {
+    let mut world = having_replaced(tracked(World::new()));
+    let stored = stored(&mut world);
+    let mut next = restarted(&world, &stored, config());
+    next.script.insert(Operation::RetrieveSmfRegistration, problem(Cause::DataNotFound));
+    next.associate(UPF, "upf");
+    let ladder = next.take_ladder();
+    let requests = format!("{VERIFICATION}\nudm <- RegisterSmf\nudm <- SdmSubscribe\nudm <- GetSmData");
+    assert!(ladder.contains(&requests), "{ladder}");
+    assert!(!known(&next).2, "nothing has changed");
+}
+
 /// At once if no UDM is known: then the session registers when it is established.
 #[test]
 fn a_registration_that_no_udm_answers_is_repeated_once_for_each_activation() {
