@@ -27,6 +27,8 @@ use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData};
 use pith_sbi::{Cause, Problem};
 use std::collections::BTreeSet;
 
+const HANDED_OVER: &str = "the UE is handed over: its resources are set up later";
+
 /// Whether the gNB, or a secondary one, has set up the default flow.
 pub(in crate::smf) fn has_default_flow(transfer: &SetupResponseTransfer) -> bool {
     let additional = transfer.additional.iter().flat_map(|it| &it.flows);
@@ -140,13 +142,13 @@ pub(in crate::smf) fn on_failure(
             session.forget_handover();
             let state = user_plane::deactivate(user_plane, session, env, reply);
             if is_handover {
-                refused_transfer::set_up_later(session, env);
+                refused_transfer::set_up_later(session, env, HANDED_OVER);
             }
             state
         }
         State::Established(established) if is_handover && established.user_plane.gnb.is_none() => {
             acknowledge(reply, env.out);
-            if refused_transfer::set_up_later(session, env) {
+            if refused_transfer::set_up_later(session, env, HANDED_OVER) {
                 return established.into();
             }
             established.on_paging_failure(session, env)

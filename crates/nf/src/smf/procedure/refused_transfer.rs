@@ -9,7 +9,7 @@
 //!         Guard expires                                                 sent again
 //! ```
 //!
-//! A setup that the gNB refuses is requested again, up to [`MOST_SETUPS`] times with growing intervals; that of an establishment
+//! A setup that the gNB refuses, or the AMF does not answer, is requested again, up to [`MOST_SETUPS`] times with growing intervals; that of an establishment
 //! with the accept for the UE ([`super::establishment::AwaitingResourceSetup`]). A UE that is idle meanwhile is paged for it only if the UPF has reported
 //! downlink data.
 //!
@@ -32,7 +32,7 @@ use pith_sbi::{Cause, Problem};
 /// How long the SMF waits after a gNB's refusal. Of a handover between gNBs neither AMF nor SMF knows before it is over; most take less.
 pub(super) const REPETITION: Duration = Duration::from_secs(1);
 
-/// How often a setup is requested again because of a handover.
+/// How often a setup is requested again because of a handover, or without an answer of the AMF.
 const MOST_SETUPS: u8 = 6;
 
 /// Whether a message waits until the AMF may accept it.
@@ -43,6 +43,12 @@ pub(super) const fn is_waiting(session: &SmContext) -> bool {
 /// Whether the AMF refuses a message for some time.
 pub(super) fn is_temporary(problem: &Problem) -> bool {
     let causes = [Cause::TemporaryRejectHandoverOngoing, Cause::TemporaryRejectRegistrationOngoing];
+    causes.iter().any(|cause| problem.is(cause))
+}
+
+/// Whether the AMF has not got the message, or its answer is lost: the UPF reports only the first packet.
+fn is_lost(problem: &Problem) -> bool {
+    let causes = [Cause::TimedOutRequest, Cause::TargetNfNotReachable, Cause::NfDiscoveryFailure];
     causes.iter().any(|cause| problem.is(cause))
 }
 
@@ -79,6 +85,10 @@ pub(super) fn on_refusal(
     } else if !is_temporary {
         if call.requests_paging() && problem.is(&Cause::UeInCmIdleState) {
             session.gnb.refused_setups = 0;
+        }
+        let is_idle = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_none());
+        if call.requests_paging() && is_lost(problem) && is_idle && may_wait(state) {
+            set_up_later(session, env, "the AMF does not answer: the UE is paged later");
         }
         return;
     } else if session.accept.is_some() {
@@ -132,15 +142,15 @@ pub(in crate::smf) fn on_confirmed(state: &State, session: &mut SmContext, env: 
     }
 }
 
-/// The gNB has not set the session's resources up, because of a handover: they are requested again, after a longer time each time. Returns whether
-/// they are.
-pub(super) fn set_up_later(session: &mut SmContext, env: &mut Env<'_>) -> bool {
+/// The gNB has not set the session's resources up, because of a handover, or the AMF has not answered: they are requested again, after a longer time
+/// each time. Returns whether they are.
+pub(super) fn set_up_later(session: &mut SmContext, env: &mut Env<'_>, why: &'static str) -> bool {
     let refused = session.gnb.refused_setups;
     if refused >= MOST_SETUPS {
         session.gnb.refused_setups = 0;
         return false;
     }
-    session.log(env, Level::Info, || "the UE is handed over: its resources are set up later".to_owned());
+    session.log(env, Level::Info, || why.to_owned());
     session.gnb.refused_setups = refused + 1;
     session.pending.downlink_data = true;
     session.start(env, SessionTimer::Guard, REPETITION * (1 << refused.min(4)));

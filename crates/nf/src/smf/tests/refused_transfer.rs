@@ -62,6 +62,26 @@ fn a_refusal_for_good_is_not_followed_by_another_report() {
     }
 }
 
+/// The AMF was away for a moment, and the UPF reports only the first packet.
+#[test]
+fn downlink_data_are_reported_again_to_an_amf_that_does_not_answer() {
+    for cause in [Cause::TimedOutRequest, Cause::TargetNfNotReachable] {
+        let mut world = refused_downlink_data(cause.clone());
+        for _ in 0..5 {
+            world.expire(Timer::SbiGuard);
+            assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+        }
+        world.expire(Timer::SbiGuard);
+        assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+        assert!(world.bench.timers.is_empty(), "not without end: {:?}", world.bench.timers);
+        let mut world = refused_downlink_data(cause);
+        accepts(&mut world);
+        world.expire(Timer::SbiGuard);
+        assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+        assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+    }
+}
+
 /// It is for the AMF that serves the UE after the handover.
 #[test]
 fn downlink_data_are_reported_at_once_to_the_amf_to_which_the_ue_was_handed_over() {
