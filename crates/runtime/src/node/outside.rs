@@ -118,6 +118,11 @@ impl ProcessOutside {
         }
     }
 
+    fn to_others(&self, input: impl Fn() -> ShardInput) {
+        let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
+        others.for_each(|shard| self.to_shard(shard, input()));
+    }
+
     fn token(&self, nf: Nf, tag: Tag) -> ShardToken {
         ShardToken { shard: self.shard, nf, tag }
     }
@@ -153,13 +158,10 @@ impl Outside for ProcessOutside {
                 self.to_shard(shard, ShardInput::Forwarded { from, nf, request, asked });
             }
             ShardEffect::NrfRestarted => {
-                let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
-                others.for_each(|shard| self.to_shard(shard, ShardInput::NrfRestarted));
+                self.to_others(|| ShardInput::NrfRestarted);
             }
             ShardEffect::SessionsRestored => {
-                let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
-                let restored = || ShardInput::SessionsRestored { shard: self.shard };
-                others.for_each(|shard| self.to_shard(shard, restored()));
+                self.to_others(|| ShardInput::SessionsRestored { shard: self.shard });
             }
             ShardEffect::Answer { to, from, reply } => self.answer(to, from, reply),
             ShardEffect::Store { nf, tag, request } => {
@@ -176,8 +178,7 @@ impl Outside for ProcessOutside {
                 if let Some(set) = &self.set {
                     set.moved(change);
                 }
-                let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
-                others.for_each(|shard| self.to_shard(shard, ShardInput::OwnersChanged(change)));
+                self.to_others(|| ShardInput::OwnersChanged(change));
             }
             // The map has changed with the effect before.
             ShardEffect::Released(_) => {}

@@ -72,9 +72,7 @@ impl World {
             target.owners = std::sync::Arc::new(owners);
         }
         self.note_moved(process, change);
-        for other in (0..self.plan.shards).filter(|other| *other != shard) {
-            self.send_to_shard(process, other, ShardInput::OwnersChanged(change));
-        }
+        self.send_to_others((process, shard), || ShardInput::OwnersChanged(change));
     }
 
     pub(super) fn move_ended(&mut self, process: usize, change: BlockMove, result: Result<(), MoveError>) {

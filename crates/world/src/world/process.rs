@@ -430,14 +430,11 @@ impl World {
                 self.send_to_shard(process, usize::from(shard), input);
             }
             ShardEffect::NrfRestarted => {
-                for other in (0..self.plan.shards).filter(|other| *other != shard) {
-                    self.send_to_shard(process, other, ShardInput::NrfRestarted);
-                }
+                self.send_to_others((process, shard), || ShardInput::NrfRestarted);
             }
             ShardEffect::SessionsRestored => {
-                for other in (0..self.plan.shards).filter(|other| *other != shard) {
-                    self.send_to_shard(process, other, ShardInput::SessionsRestored { shard: shard as u16 });
-                }
+                let restored = || ShardInput::SessionsRestored { shard: shard as u16 };
+                self.send_to_others((process, shard), restored);
             }
             ShardEffect::Answer { to, from, reply } => self.answer(process, to, from, reply),
             ShardEffect::StartTimer { nf, key, after } => {
@@ -459,6 +456,17 @@ impl World {
             ShardEffect::Restore(_) => self.watch.fail("contexts that an input needs are not restored"),
             // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
+        }
+    }
+
+    /// Sends all other shards of the process an input.
+    pub(super) fn send_to_others(
+        &mut self,
+        (process, shard): (usize, usize),
+        input: impl Fn() -> ShardInput,
+    ) {
+        for other in (0..self.plan.shards).filter(|other| *other != shard) {
+            self.send_to_shard(process, other, input());
         }
     }
 
