@@ -309,9 +309,8 @@ impl Driver {
         let mut are_served = false;
         while !closing.load(Ordering::SeqCst) {
             self.follow_host();
-            if self.read(&mut batch) {
-                busy.note_empty_queue(self.now());
-            }
+            let is_empty = self.read(&mut batch);
+            busy.note_read(self.now(), is_empty);
             self.datapath.poll_events(&mut events);
             for event in events.drain(..) {
                 self.handle(Input::Event(event));

@@ -2,7 +2,7 @@
 //!
 //! The load is the processor time that the thread has used. Waiting for a processor does not count: on a
 //! machine busy with other work, UPF-C is not overloaded as long as it handles all messages. It is overloaded
-//! if its queue is never found empty.
+//! if it reads its queue for a second without finding it empty.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ pub(super) struct Busy {
     begun: Duration,
     /// Processor time of the thread at the beginning of the interval.
     used_before: Duration,
-    /// When the queue was last found empty.
-    emptied: Duration,
+    /// Since when each read has left datagrams in the queue.
+    full_since: Option<Duration>,
 }
 
 impl Busy {
     /// Starts the measurement; `used` is the thread's processor time.
     pub fn begin(now: Duration, used: Duration) -> Self {
-        Self { begun: now, used_before: used, emptied: now }
+        Self { begun: now, used_before: used, full_since: None }
     }
 
-    /// Records that all received datagrams were handled.
-    pub fn note_empty_queue(&mut self, now: Duration) {
-        self.emptied = now;
+    /// Records a read of the queue: whether all received datagrams were handled.
+    pub fn note_read(&mut self, now: Duration, is_empty: bool) {
+        self.full_since = if is_empty { None } else { self.full_since.or(Some(now)) };
     }
 
     /// At the end of an interval, the load in percent: 100 in case of overload. Only then is `used` called, which takes a system
@@ -40,7 +40,7 @@ impl Busy {
         let used = used();
         let worked = used.saturating_sub(self.used_before);
         (self.begun, self.used_before) = (now, used);
-        if now.saturating_sub(self.emptied) >= SPAN {
+        if self.full_since.is_some_and(|since| now.saturating_sub(since) >= SPAN) {
             return Some(100);
         }
         let percent = worked.as_micros() * 100 / span.as_micros().max(1);
@@ -60,9 +60,9 @@ mod tests {
     fn the_load_is_reported_at_the_end_of_an_interval() {
         let mut busy = Busy::begin(at(0), at(40));
         assert_eq!(busy.measure(at(400), || at(400)), None);
-        busy.note_empty_queue(at(900));
+        busy.note_read(at(900), true);
         assert_eq!(busy.measure(at(1000), || at(540)), Some(50));
-        busy.note_empty_queue(at(1900));
+        busy.note_read(at(1900), true);
         assert_eq!(busy.measure(at(2000), || at(1540)), Some(100), "intervals are independent");
     }
 
@@ -70,15 +70,18 @@ mod tests {
     #[test]
     fn waiting_for_a_processor_is_no_load() {
         let mut busy = Busy::begin(at(0), at(0));
-        (1..=10).for_each(|round| busy.note_empty_queue(at(round * 100)));
+        (1..=10).for_each(|round| busy.note_read(at(round * 100), true));
         assert_eq!(busy.measure(at(1000), || at(100)), Some(10));
+        // It did not run for more than a second.
+        assert_eq!(busy.measure(at(2200), || at(110)), Some(0));
     }
 
     #[test]
     fn a_queue_that_is_never_empty_is_overload() {
         let mut busy = Busy::begin(at(0), at(0));
+        (0..10).for_each(|round| busy.note_read(at(round * 100), false));
         assert_eq!(busy.measure(at(1000), || at(300)), Some(100));
-        busy.note_empty_queue(at(1001));
+        busy.note_read(at(1001), true);
         assert_eq!(busy.measure(at(2000), || at(600)), Some(30));
     }
 }
