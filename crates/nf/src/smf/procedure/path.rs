@@ -122,7 +122,8 @@ fn endpoint(user_plane: &UserPlane, towards: Towards) -> Tunnel {
 
 /// Requests the gNB to send uplink packets to another endpoint: PDU SESSION RESOURCE MODIFY REQUEST, sent by the AMF (TS
 /// 23.502 4.3.5.4 step 6). An idle UE is not paged for it. A gNB from which the UE is about to leave may not answer (TS 38.413 8.4.1.2), and the
-/// AMF refuses the request: the switch follows at the gNB where the UE is after the handover ([`resume`]).
+/// AMF refuses the request: the switch follows at the gNB where the UE is after the handover ([`resume`]). So it does if the AMF waits for the switch of
+/// the path to another gNB: it would send that one the request afterwards, with the tunnel of the former one.
 fn switch_uplink(
     user_plane: UserPlane,
     session: &mut SmContext,
@@ -131,7 +132,10 @@ fn switch_uplink(
     towards: Towards,
 ) -> State {
     flow_mobility::refuse_pending(session, env);
-    if session.pending.updates.iter().any(|(_, data)| data.ho_state == Some(HoState::Preparing)) {
+    let leaves_gnb = |data: &SmContextUpdateData| {
+        data.ho_state == Some(HoState::Preparing) || data.n2_sm_info_type == Some(N2SmInfoType::PathSwitchReq)
+    };
+    if session.pending.updates.iter().any(|(_, data)| leaves_gnb(data)) {
         return State::established(user_plane);
     }
     let uplink = endpoint(&user_plane, towards);

@@ -105,6 +105,20 @@ fn a_classifier_is_inserted_step_by_step() {
     assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(EDGE, 1));
 }
 
+/// The AMF would send the target gNB the request afterwards, with the tunnel of the source gNB, and waits for the SMF meanwhile.
+#[test]
+fn a_path_switch_that_waits_for_a_classifier_gets_its_endpoint() {
+    let mut world = established();
+    world.upf = None;
+    world.branch("edge");
+    handover::switch(&mut world);
+    assert_eq!(world.take_ladder(), "edge <- SessionEstablishmentRequest");
+    world.upf_answers_late();
+    let ladder = world.take_ladder();
+    assert!(!ladder.contains("N1N2MessageTransfer") && ladder.ends_with("amf <- 200"), "{ladder}");
+    assert_eq!(handover::switched_uplink(&world), Some(tunnel_of(EDGE, 1)));
+}
+
 /// UPFs that have not deleted a session that has left the path. Until then its block does not pass to another shard.
 fn leaving(world: &World) -> Vec<UpfHandle> {
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();

@@ -128,16 +128,21 @@ fn refused_transfer(world: &World) -> Option<N2SmInfoType> {
     }
 }
 
+/// The UPF's endpoint in the acknowledgement for the target gNB, if the source gNB had another one.
+pub(super) fn switched_uplink(world: &World) -> Option<Tunnel> {
+    let data = answer(world);
+    assert_eq!(data.n2_sm_info_type, Some(N2SmInfoType::PathSwitchReqAck));
+    let transfer = &data.n2_sm_info.as_ref().unwrap().content;
+    PathSwitchRequestAcknowledgeTransfer::decode(transfer).unwrap().uplink
+}
+
 #[test]
 fn a_path_switch_sends_an_end_marker_into_the_former_tunnel() {
     let mut world = World::established();
     switch(&mut world);
     assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
     assert_eq!(downlink(&world), (to(TARGET), Some(ApplyAction::FORW), Some(PfcpSmReqFlags::SNDEM)));
-    let data = answer(&world);
-    assert_eq!(data.n2_sm_info_type, Some(N2SmInfoType::PathSwitchReqAck));
-    let transfer = &data.n2_sm_info.as_ref().unwrap().content;
-    assert_eq!(PathSwitchRequestAcknowledgeTransfer::decode(transfer).unwrap().uplink, None);
+    assert_eq!(switched_uplink(&world), None);
     assert_eq!(world.user_plane().unwrap().gnb, Some(TARGET));
 }
 
