@@ -192,7 +192,7 @@ fn switched(user_plane: UserPlane, session: &SmContext, env: &mut Env<'_>, towar
 }
 
 /// Whether the AMF did not answer: the request did not reach it, or the connection ended before its answer.
-fn is_unanswered(problem: &Problem) -> bool {
+pub(super) fn is_unanswered(problem: &Problem) -> bool {
     let unanswered = [Cause::TimedOutRequest, Cause::TargetNfNotReachable, Cause::NetworkFailure];
     unanswered.iter().any(|cause| problem.is(cause))
 }

@@ -18,7 +18,7 @@
 //! is not sent again: neither Pith's AMF nor a gNB refuses it for a handover.
 
 use super::state::Phase;
-use super::{State, establishment, user_plane};
+use super::{State, establishment, path, user_plane};
 use crate::kit::{Duration, Level};
 use crate::smf::consumer;
 use crate::smf::context::{CallId, SmContext};
@@ -43,12 +43,6 @@ pub(super) const fn is_waiting(session: &SmContext) -> bool {
 /// Whether the AMF refuses a message for some time.
 pub(super) fn is_temporary(problem: &Problem) -> bool {
     let causes = [Cause::TemporaryRejectHandoverOngoing, Cause::TemporaryRejectRegistrationOngoing];
-    causes.iter().any(|cause| problem.is(cause))
-}
-
-/// Whether the AMF has not got the message, or its answer is lost: the UPF reports only the first packet.
-fn is_lost(problem: &Problem) -> bool {
-    let causes = [Cause::TimedOutRequest, Cause::TargetNfNotReachable, Cause::NfDiscoveryFailure];
     causes.iter().any(|cause| problem.is(cause))
 }
 
@@ -87,7 +81,8 @@ pub(super) fn on_refusal(
             session.gnb.refused_setups = 0;
         }
         let is_idle = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_none());
-        if call.requests_paging() && is_lost(problem) && is_idle && may_wait(state) {
+        // The UPF reports only the first packet.
+        if call.requests_paging() && path::is_unanswered(problem) && is_idle && may_wait(state) {
             set_up_later(session, env, "the AMF does not answer: the UE is paged later");
         }
         return;

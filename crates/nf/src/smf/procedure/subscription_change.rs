@@ -389,7 +389,7 @@ fn is_own(session: &SmContext, env: &Env<'_>, known: &SmfRegistration) -> bool {
 }
 
 /// The registration that the UDM has, some time after that of this session has replaced another one. A further SM context has one that is later; if
-/// there is none, changes may have been missed, too.
+/// there is none, changes may have been missed, too. One without a callback URI, which is optional (TS 29.503 6.2.6.2.4), may be this session's.
 fn on_verification(
     state: State,
     session: &mut SmContext,
@@ -398,7 +398,9 @@ fn on_verification(
     reply: &Reply,
 ) -> State {
     match reply {
-        Ok(Response::SmfRegistration(known)) if !is_own(session, env, known) => {
+        Ok(Response::SmfRegistration(known))
+            if known.dereg_callback_uri.is_some() && !is_own(session, env, known) =>
+        {
             return end_replaced(state, session, env);
         }
         Err(problem) if is_unanswered(problem) => {

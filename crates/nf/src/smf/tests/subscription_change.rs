@@ -643,13 +643,14 @@ fn a_session_whose_registration_is_new_is_not_checked() {
 
 #[test]
 fn a_session_that_has_replaced_another_one_goes_on_with_its_registration_or_ends_if_a_further_one_has_it() {
-    for is_own in [true, false] {
+    // A UDM may leave the callback URI out.
+    for (is_own, has_callback) in [(true, true), (true, false), (false, true)] {
         let mut world = having_replaced(World::new());
         let reference =
             if is_own { world.reference.clone() } else { "1f00000007.0123456789abcdef".to_owned() };
         let mut registration = SmfRegistration::new(instance(8), 5, Snssai::of_sst(1), plmn());
         let callback = Uri::callback(&root("smf-8"), &NfType::Smf, "dereg-notify", &reference);
-        registration.dereg_callback_uri = Some(callback);
+        registration.dereg_callback_uri = has_callback.then_some(callback);
         let registered = Response::SmfRegistration(Box::new(registration));
         world.script.insert(Operation::RetrieveSmfRegistration, Some(Ok(registered)));
         world.expire(Timer::RegistrationCheck);
