@@ -7,7 +7,7 @@
 //! | 201 with what HANDOVER COMMAND has | [`super::n2_handover::AwaitingHandoverNotify`] | target gNB | completion | .2 12 |
 //! | N2InfoNotify; Nudm_UECM_Registration; UpdateSMContext (COMPLETED), a session each | [`super::n2_handover::AwaitingSessionCompletion`] | SMFs | | .3 6 to 14 |
 //! | the UE's registration update: UDM, PCF, a 5G-GUTI of this AMF | [`crate::amf::procedure::registration`] | UE | completion | .3 12 |
-//! | CONFIGURATION UPDATE COMMAND that requests it, then DEREGISTRATION REQUEST | | UE | completion, T3555; T3522 | |
+//! | CONFIGURATION UPDATE COMMAND that requests it, also if the gNB is to release the UE before, then DEREGISTRATION REQUEST | | UE | completion, T3555; T3522 | |
 //!
 //! The context is registered from HANDOVER NOTIFY on. Before, it is in no document, and its sessions are the source AMF's: it ends without
 //! releasing them.

@@ -5,7 +5,7 @@ use crate::amf::access_keys::NextHop;
 use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::mobility::n2_handover;
-use crate::amf::procedure::subscription_change;
+use crate::amf::procedure::{registration, subscription_change};
 use crate::amf::reachability::Drx;
 use crate::amf::{delivery, security};
 use crate::kit::{Duration, GnbHandle, Key, Level, N2Effect, Outbox, Timer, TnlaBinding};
@@ -388,18 +388,23 @@ pub(crate) fn close(env: &mut Env<'_>, key: Key) {
 
 /// PAGING to each gNB that serves a part of the UE's registration area (TS 38.413 8.5.1). PAGING is
 /// not UE-associated, so it uses stream 0 (TS 38.412 7) of one association of the gNB. A UE that may not have received its new
-/// 5G-GUTI is paged by both 5G-GUTIs (TS 24.501 5.4.4.6 a, 5.5.1.2.8 c).
+/// 5G-GUTI is paged by both 5G-GUTIs (TS 24.501 5.4.4.6 a, 5.5.1.2.8 c). One that another AMF has handed over may have no registration area
+/// of this AMF yet: it is paged where it could get one.
 pub(crate) fn page(ue: &UeContext, env: &mut Env<'_>) {
+    let area = match &ue.registration_area {
+        unknown if unknown.is_empty() => registration::registration_area(ue, env),
+        known => known.clone(),
+    };
     for guti in ue.old_guti.into_iter().chain(ue.guti) {
         let message = Paging {
             paging_drx: ue.reachability.drx.map(Drx::paging_drx),
             priority: ue.reachability.priority(),
             nr_edrx: ue.paging_edrx(),
-            ..Paging::new(guti.s_tmsi(), ue.registration_area.clone())
+            ..Paging::new(guti.s_tmsi(), area.clone())
         };
         let pdu = message.encode();
         for (gnb, info) in env.gnbs.iter() {
-            if info.supported.iter().any(|(tai, _)| ue.registration_area.contains(tai)) {
+            if info.supported.iter().any(|(tai, _)| area.contains(tai)) {
                 send(env.out, *gnb, TnlaBinding::unbound(0), pdu.clone());
             }
         }

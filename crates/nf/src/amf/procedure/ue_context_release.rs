@@ -3,6 +3,7 @@
 //! | step | from |
 //! |---|---|
 //! | UE CONTEXT RELEASE REQUEST, or a decision of the AMF | gNB |
+//! | CONFIGURATION UPDATE COMMAND with a 5G-GUTI, if another AMF has handed the UE over, and it has not registered | UE |
 //! | UE CONTEXT RELEASE COMMAND | |
 //! | UE CONTEXT RELEASE COMPLETE | gNB |
 //! | UpdateSMContext (DEACTIVATED), a session each; CM-IDLE | |
@@ -16,8 +17,20 @@ use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseRequest, UserLocation};
 
 /// UE CONTEXT RELEASE REQUEST of the gNB: granted, with the gNB's cause.
-pub(crate) fn request(ue: &UeContext, env: &mut Env<'_>, message: &UeContextReleaseRequest) {
-    n2::release(ue, env, message.cause.unwrap_or(Cause::Nas(CauseNas::unspecified)));
+///
+/// A UE that another AMF has handed over gets a 5G-GUTI before, or it could not be paged. An inactive one is released when it has confirmed that
+/// ([`mobility::n2_handover::allocate_guti`]), or when the gNB repeats its request. In other cases the gNB does not wait. A UE that has lost its
+/// radio connection registers by itself (TS 24.501 5.5.1.3.2 f).
+pub(crate) fn request(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContextReleaseRequest) {
+    let cause = message.cause.unwrap_or(Cause::Nas(CauseNas::unspecified));
+    let is_lost = cause == Cause::RadioNetwork(CauseRadioNetwork::radio_connection_with_ue_lost);
+    let is_commanded = !is_lost && mobility::n2_handover::allocate_guti(ue, env);
+    let is_inactive = cause == Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);
+    // The answer of a UE with an emergency session releases no connection (TS 24.501 5.4.4.3).
+    if is_commanded && is_inactive && ue.emergency_session().is_none() {
+        return;
+    }
+    n2::release(ue, env, cause);
 }
 
 /// UE CONTEXT RELEASE COMPLETE: the UE is in CM-IDLE.

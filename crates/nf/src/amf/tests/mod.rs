@@ -10,6 +10,7 @@ mod eap_authentication;
 mod emergency;
 mod flow_mobility;
 mod half_open;
+mod handover_back;
 mod handover_between_amfs;
 mod handover_between_amfs_crossings;
 mod handover_sessions;

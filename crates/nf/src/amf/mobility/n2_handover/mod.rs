@@ -315,6 +315,17 @@ fn is_registration_due(ue: &UeContext) -> bool {
     ue.guti.is_none() || ue.lacks_registration()
 }
 
+/// The gNB is about to release a UE that has no 5G-GUTI of this AMF yet: it gets one, with which it can be paged, and is requested to register.
+/// A UE that was handed over to another AMF and back is in its registration area, and does not register by itself. Returns whether the command
+/// was sent.
+pub(in crate::amf) fn allocate_guti(ue: &mut UeContext, env: &mut Env<'_>) -> bool {
+    if ue.guti.is_some() || !ue.is_registered() || !ue.mobility.is_idle() {
+        return false;
+    }
+    configuration_update::request_registration(ue, env);
+    ue.guti.is_some()
+}
+
 /// The UE has not registered within the time. It gets a 5G-GUTI, and is requested to. The second time it is deregistered with 're-registration
 /// required': this AMF keeps no context of a UE that another one may serve (TS 24.501 5.5.2.3.1).
 fn on_registration_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
