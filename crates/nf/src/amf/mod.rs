@@ -441,7 +441,10 @@ impl NetworkFunction for Amf {
         document: &[u8],
         is_stale: bool,
     ) -> Result<(), UnpackError> {
-        self.restore_ue(now, id, document, is_stale)
+        self.restore_ue(now, id, document, is_stale)?;
+        // A UE that has registered since replaces its retained security context.
+        self.note_retained();
+        Ok(())
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {
@@ -531,7 +534,9 @@ impl NetworkFunction for Amf {
         document: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
-        self.take_over_ue(now, id, document, fate)
+        self.take_over_ue(now, id, document, fate)?;
+        self.note_retained();
+        Ok(())
     }
 
     fn begin_take_over(&mut self) {

@@ -457,6 +457,28 @@ fn of_two_contexts_of_a_subscriber_the_registered_one_counts() {
     assert_eq!((audit.contexts, audit.supis, audit.dangling), (1, 1, 0));
 }
 
+/// The process ended before the document of the retained security context was deleted.
+#[test]
+fn a_restored_ue_replaces_its_retained_security_context_before_it_is_resumed() {
+    let (_, _, retained) = deregistered();
+    let (world, _, registered) = registered(16);
+    for reverse in [false, true] {
+        let mut amf = Amf::new(config(), Rng::from_number(2));
+        amf.reload_contexts();
+        amf.track_contexts(Tracking { reserved_counts: 16, ..Tracking::default() });
+        let mut documents: Vec<_> = retained.documents.iter().chain(&registered.documents).collect();
+        assert_eq!(documents.len(), 2);
+        if reverse {
+            documents.reverse();
+        }
+        for (id, document) in documents {
+            amf.restore_context(world.now, *id, document, false).unwrap();
+        }
+        let audit = amf.audit();
+        assert_eq!((audit.contexts, audit.retained, audit.dangling), (1, 0, 0));
+    }
+}
+
 /// The next process does not know of the request: what it was to do later would answer another one.
 #[test]
 fn nothing_of_a_request_in_progress_is_left_after_a_restart() {
