@@ -407,8 +407,8 @@ impl NetworkFunction for Amf {
     fn has_context(&self, request: &Request) -> bool {
         let found = match request {
             Request::N1N2MessageTransfer(request) => self.find_receiver(request),
-            Request::UeContextTransfer(request) => self.find_context(&request.ue_context_id),
-            Request::RegistrationStatusUpdate(request) => self.find_context(&request.ue_context_id),
+            Request::UeContextTransfer(request) => self.find_transferable(request),
+            Request::RegistrationStatusUpdate(request) => self.find_transferred(&request.ue_context_id),
             Request::ReleaseUeContext(request) => self.find_arrival(&request.ue_context_id),
             _ => return true,
         };

@@ -8,7 +8,8 @@
 //! | Namf_Communication_RegistrationStatusUpdate, when the UE is authenticated | | |
 //!
 //! An old AMF that cannot verify the message, as it has other keys than the UE (a target AMF of a handover has changed them, and lost its context), is
-//! asked once more when the UE is authenticated here: by the SUPI, without keys (TS 29.518 5.2.2.2.1, MOBI_REG_UE_VALIDATED).
+//! asked once more when the UE is authenticated here: by the SUPI, without keys (TS 29.518 5.2.2.2.1, MOBI_REG_UE_VALIDATED). So are the other
+//! shards of this AMF, if the 5G-GUTI is unknown where it was allocated: the UE may not have got the one that its present shard has allocated since.
 //!
 //! The old AMF verifies the REGISTRATION REQUEST, because it has the keys. By its policy (`amf.security.derive_k_amf`) it sends a key that is derived
 //! from K_AMF in place of that (TS 33.501 6.9.3): the UE derives it, too, when it gets a SECURITY MODE COMMAND that says so.
@@ -16,7 +17,7 @@
 use super::registration::{self, Attempt};
 use super::{Procedure, RegistrationStep, Step, deregistration, security_mode};
 use crate::amf::consumer;
-use crate::amf::context::{CallId, Env, RmState, TransferredPolicy, UeContext};
+use crate::amf::context::{CallId, DeferredAction, Env, RmState, TransferredPolicy, UeContext};
 use crate::amf::emergency;
 use crate::amf::reachability;
 use crate::amf::security::SecurityContext;
@@ -31,7 +32,7 @@ use pith_nas::security::Algorithms;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{ApiRoot, Cause, Reply, Response};
-use pith_types::{FiveGGuti, Supi};
+use pith_types::{BlockOwner, FiveGGuti, Supi};
 use std::sync::Arc;
 
 /// UEs of a shard that are not authenticated, beyond which no AMF of another set is looked for.
@@ -87,7 +88,7 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, gut
         (may_ask.then_some(Target::Service(selection)), Arc::clone(&config.identity.api_root))
     };
     let Some(target) = target.filter(|_| !ue.initial.nas_pdu.is_empty()) else {
-        return attempt.ask_identity(ue, env);
+        return attempt.for_other_shards(env, guti).ask_identity(ue, env);
     };
     let reason = match attempt.kind() {
         RegistrationKind::Initial | RegistrationKind::Emergency => namf::TransferReason::InitReg,
@@ -134,6 +135,8 @@ impl AwaitingUeContextTransfer {
                     self.old_amf.report_failure(env, name);
                 } else if is_refused && self.old_amf.is_other(env) && !self.attempt.begins_registration() {
                     self.attempt.transferred_from = Some(self.old_amf);
+                } else if !self.old_amf.is_other(env) {
+                    self.attempt = self.attempt.for_other_shards(env, self.old_amf.guti);
                 }
                 return Ok(self.attempt.ask_identity(ue, env));
             }
@@ -233,7 +236,32 @@ impl OldAmf {
     }
 }
 
-/// Requests the context of a UE that is authenticated, if its old AMF could not verify its message.
+impl Attempt {
+    /// The shard that has allocated the 5G-GUTI does not know the UE, or can't verify its message: if it updates a registration, another shard
+    /// of this AMF may have its context.
+    fn for_other_shards(mut self, env: &Env<'_>, guti: FiveGGuti) -> Self {
+        let identity = &env.config.identity;
+        let is_other =
+            |owner: BlockOwner| owner.instance == identity.owner.instance && owner != identity.owner;
+        let has_others = || identity.owners.owners().any(|(owner, _)| is_other(owner));
+        if !self.begins_registration() && env.config.serves(&guti.guami) && has_others() {
+            let api_root = Arc::clone(&identity.api_root);
+            self.transferred_from = Some(OldAmf { api_root, guti, sessions: Vec::new() });
+        }
+        self
+    }
+}
+
+/// Whether the UE is authenticated, and its context is requested from another AMF or shard: this one has no sessions of it to transfer.
+pub(in crate::amf) const fn awaits_sessions(ue: &UeContext) -> bool {
+    match &ue.procedure {
+        Procedure::AwaitingUeContextTransfer(state) => state.authenticated().is_some(),
+        _ => false,
+    }
+}
+
+/// Requests the context of a UE that is authenticated, if its old AMF could not verify its message, or if another shard may have it. A former context
+/// in this shard has the sessions already.
 pub(crate) fn begin_for_authenticated(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -245,6 +273,11 @@ pub(crate) fn begin_for_authenticated(
     let (Some(old_amf), Some(supi)) = (attempt.transferred_from.take(), ue.supi.clone()) else {
         return Err(attempt);
     };
+    let supersedes =
+        |action: &DeferredAction| matches!(action, DeferredAction::Supersede { new, .. } if *new == ue.key);
+    if !old_amf.is_other(env) && env.after.iter().any(supersedes) {
+        return Err(attempt);
+    }
     let call = consumer::transfer_context_of_authenticated(ue, env, &old_amf.api_root, supi.clone());
     let next = AwaitingUeContextTransfer { attempt, old_amf, purpose: Purpose::Sessions(supi), call };
     Ok(Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf))

@@ -12,7 +12,7 @@ use crate::amf::procedure;
 use crate::amf::reachability;
 use crate::amf::reallocation::Reallocation;
 use crate::amf::security::SecurityContext;
-use crate::kit::{Caller, Instant, Outbox, Owner};
+use crate::kit::{Caller, Instant, Key, Outbox, Owner};
 use pith_crypto::kdf;
 use pith_crypto::keys::Nh;
 use pith_crypto::nas::Direction;
@@ -38,7 +38,7 @@ impl Amf {
     /// check; without keys if the new AMF has authenticated the UE and identifies it by its SUPI
     /// (`MOBI_REG_UE_VALIDATED`).
     pub(super) fn ue_context_transfer(&mut self, from: Caller, request: namf::UeContextTransfer) -> Reply {
-        let key = self.find_context(&request.ue_context_id);
+        let key = self.find_transferable(&request);
         let derives_key = self.shared.config.derives_k_amf && Owner::of(from) != Owner::Process;
         let ue = key.and_then(|key| self.ues.get_mut(key));
         let ue = ue.ok_or_else(|| Box::new(Problem::context_not_found()))?;
@@ -55,6 +55,21 @@ impl Amf {
         let key = ue.key;
         self.note_change(key, None);
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
+    }
+
+    /// The context that is requested. The one of a UE that is authenticated, and of which this shard requests the context itself, is not it: the
+    /// request goes on to the shards that may have it.
+    pub(in crate::amf) fn find_transferable(&self, request: &namf::UeContextTransfer) -> Option<Key> {
+        let key = self.find_context(&request.ue_context_id)?;
+        let is_new = self.ues.view(key).is_some_and(|ue| procedure::context_transfer::awaits_sessions(&ue));
+        (!is_new).then_some(key)
+    }
+
+    /// The context of whose transfer another AMF reports. A UE may have a context in two shards: only one was transferred. An absent context is
+    /// loaded first.
+    pub(in crate::amf) fn find_transferred(&self, id: &UeContextId) -> Option<Key> {
+        let key = self.find_context(id)?;
+        self.ues.view(key).is_none_or(|ue| ue.transferred_to.is_some()).then_some(key)
     }
 
     /// The new AMF reports the result of the transfer: the context is deleted with its sessions, or

@@ -16,7 +16,7 @@ use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nsmf_pdusession::UpCnxState;
 use pith_sbi::{Cause, Problem, Reply, Request, Response};
-use pith_types::{BlockOwner, InstanceId, OwnerMap, ShardId};
+use pith_types::{BlockOwner, FiveGGuti, FiveGTmsi, InstanceId, OwnerMap, ShardId};
 use std::sync::Arc;
 
 /// Two shards of one AMF; the UE is registered at the first, with a session.
@@ -202,6 +202,64 @@ fn a_shard_without_the_context_answers_not_found() {
     carry(&mut new, &mut forgetful, Operation::UeContextTransfer);
     phone.security = None;
     assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)));
+}
+
+/// The UE updates its registration with a 5G-GUTI of a shard that does not know it: it has not got the one that another shard has allocated since. It
+/// is authenticated there.
+fn with_unknown_guti() -> (World, World, Phone) {
+    let (old, mut new, mut phone) = shards();
+    new.script.insert(Operation::UeContextTransfer, None);
+    new.script.insert(Operation::RegistrationStatusUpdate, None);
+    let second = second();
+    let tmsi = FiveGTmsi::new(second.identity.blocks().next().unwrap(), 7);
+    (phone.guti, phone.security) = (Some(FiveGGuti { guami: second.guami, tmsi }), None);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(&mut new, nas);
+    let GmmMessage::IdentityRequest(_) = phone.receive(&mut new) else {
+        panic!("no other shard verifies it")
+    };
+    assert!(new.calls.is_empty(), "{:?}", new.calls);
+    phone.send(&mut new, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
+    phone.secure(&mut new, request);
+    (old, new, phone)
+}
+
+/// The shard passes a request that names the UE by its SUPI on, until one has the context ([`NetworkFunction::has_context`]).
+#[test]
+fn a_phone_with_an_unknown_guti_keeps_its_sessions_of_another_shard() {
+    let (mut old, mut new, mut phone) = with_unknown_guti();
+    old.caller = Caller::Shard { shard: 3, nf: Nf::Amf, tag: Tag::new(1, 1) };
+    for operation in [Operation::UeContextTransfer, Operation::RegistrationStatusUpdate] {
+        let open = new.calls.iter().find(|(_, _, request)| request.operation() == operation);
+        let Some((_, target, request)) = open else { panic!("{operation:?} is not requested") };
+        assert_eq!(*target, Target::Root(config().identity.api_root));
+        assert_eq!((new.amf.has_context(request), old.amf.has_context(request)), (false, true));
+        carry(&mut new, &mut old, operation);
+    }
+    phone.accepted(&mut new);
+    phone.send(&mut new, RegistrationComplete::new());
+    let audit = new.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.sessions), (1, 1, 1));
+    let ladder = old.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext") && !ladder.contains("UpdateThreeGpp"), "{ladder}");
+    old.assert_empty();
+}
+
+/// The request returns to the shard that sent it, if it is the last one.
+#[test]
+fn a_phone_that_no_shard_knows_registers_without_sessions() {
+    let (_, mut new, mut phone) = with_unknown_guti();
+    let (tag, request) = take_call(&mut new, Operation::UeContextTransfer);
+    let reply = new.request(request);
+    assert_eq!(reply.as_ref().unwrap_err().status, 404, "not its own new context");
+    new.reply(tag, reply);
+    phone.accepted(&mut new);
+    let audit = new.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.sessions), (1, 1, 0));
+    let ladder = new.take_ladder();
+    assert_eq!(ladder.matches("amf  <- UeContextTransfer").count(), 1, "{ladder}");
+    assert!(!ladder.contains("RegistrationStatusUpdate"), "{ladder}");
 }
 
 #[test]

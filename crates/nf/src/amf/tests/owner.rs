@@ -149,14 +149,22 @@ fn the_amf_that_got_a_context_says_what_became_of_it() {
 /// Another shard may have the context that a request names by its SUPI.
 #[test]
 fn a_shard_knows_which_ue_contexts_it_has() {
-    let (world, phone) = registered();
+    let (mut world, phone) = registered();
     let has = |id: UeContextId| {
         let body = namf::N1N2MessageTransferReqData::default();
-        world.amf.has_context(&namf::N1N2MessageTransfer { ue_context_id: id.clone(), body }.into())
-            && world.amf.has_context(&registration_status(id).into())
+        world.amf.has_context(&namf::N1N2MessageTransfer { ue_context_id: id, body }.into())
     };
     assert!(has(supi().into()) && has(UeContextId::FiveGGuti(phone.guti.unwrap())));
     assert!(!has(UeContextId::Supi("imsi-999700000000099".parse().unwrap())));
+    // A report is for the shard whose context was transferred.
+    assert!(!world.amf.has_context(&registration_status(supi().into()).into()));
+    let reason = namf::TransferReason::MobiRegUeValidated;
+    let body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
+    world.request(namf::UeContextTransfer { ue_context_id: supi().into(), body }).unwrap();
+    let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+    assert!(
+        [supi().into(), guti].map(|id| world.amf.has_context(&registration_status(id).into())) == [true; 2]
+    );
     let uri = SdmChangeNotification::callback_uri(&identity().api_root, &NfType::Amf, "1");
     let other = SdmChangeNotification { uri, body: ModificationNotification::new(vec![]) };
     assert!(world.amf.has_context(&other.into()), "the AMF answers all others");

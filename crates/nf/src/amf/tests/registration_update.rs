@@ -176,6 +176,8 @@ fn a_known_guti_with_a_wrong_mac_is_identified_by_suci_and_takes_over_its_contex
     phone.authenticate(&mut world, request);
     let audit = world.amf.audit();
     assert_eq!((audit.contexts, audit.supis, audit.sessions), (1, 1, 1), "one context, with its session");
+    let ladder = world.take_ladder();
+    assert!(!ladder.contains("UeContextTransfer"), "no other shard is asked: {ladder}");
 }
 
 #[test]
