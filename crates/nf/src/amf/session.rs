@@ -4,7 +4,7 @@
 use super::context::CallId;
 use super::delivery::SmfMessage;
 use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
-use crate::kit::{Caller, Owner, may_be_instance};
+use crate::kit::{Caller, Duration, Owner, may_be_instance};
 use bytes::Bytes;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
 use pith_sbi::{NfInstanceId, Uri};
@@ -159,6 +159,9 @@ const fn unheard_shift(report: &SmContextUpdateData) -> u32 {
 /// with reports of the gNB twice as many. Each holds a message of up to 64 kB.
 const MAX_OPEN: usize = 8;
 
+/// How often the request to switch the path of an N2 handover is repeated: after 1, 2, 4 and 8 s.
+const MAX_COMPLETIONS: u8 = 4;
+
 impl PduSession {
     /// Replies to its requests do not arrive any longer: a deactivation, or an announcement, may be among the requests, and is repeated.
     pub fn lose_calls(&mut self) {
@@ -290,6 +293,22 @@ impl PduSession {
         let is_repeated = counted < most.min(0xf);
         self.unheard += u8::from(is_repeated) << shift;
         is_repeated
+    }
+
+    /// The request to switch the path of an N2 handover is repeated whatever the SMF has not answered before, and so is the report that follows.
+    pub fn forget_unheard(&mut self) {
+        self.unheard &= 0xf0;
+    }
+
+    /// The SMF has not answered that request, or does not serve at present. Returns the time until it is repeated. The wait for an answer (`is_late`)
+    /// counts, too: the SMF has about 20 s in all.
+    pub fn count_incomplete(&mut self, is_late: bool) -> Option<Duration> {
+        let counted = self.unheard & 0xf;
+        if counted >= MAX_COMPLETIONS {
+            return None;
+        }
+        self.unheard += 1 + u8::from(is_late);
+        Some(Duration::from_secs(1_u64 << counted))
     }
 
     /// The SMF has answered a report.

@@ -37,6 +37,8 @@ pub enum Timer {
     RestoredContexts,
     /// The target gNB's answer to HANDOVER REQUEST, or HANDOVER NOTIFY, is overdue.
     Handover,
+    /// SMFs that do not answer are to be requested again to switch the paths of an N2 handover.
+    HandoverCompletion,
     /// The report that a UE has arrived at another AMF, from a handover that was withdrawn, is no longer valid.
     WithdrawnHandover,
     /// The report of the AMF to which a UE's context was transferred, and which serves the UE, is overdue.

@@ -79,10 +79,14 @@ pub(crate) fn create_session(
 /// the session.
 fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
     let number = ue.next_number();
-    let reference = env.references.of_name(&session_name(ue.id, id, number));
     if let Some(session) = ue.session_mut(id) {
         session.number = number;
     }
+    status_callback_of(ue, env, id, number)
+}
+
+fn status_callback_of(ue: &UeContext, env: &Env<'_>, id: u8, number: CallId) -> Uri {
+    let reference = env.references.of_name(&session_name(ue.id, id, number));
     nsmf::SmContextStatusNotify::callback_uri(&env.config.identity.api_root, &NfType::Amf, &reference)
 }
 
@@ -104,11 +108,17 @@ pub(crate) fn announce_deactivated(ue: &mut UeContext, env: &mut Env<'_>, id: u8
 
 /// This AMF serves the UE of a session. Where the UE is in relation to a LADN, only the former AMF has said.
 fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpdateData {
+    let callback = status_callback(ue, env, id);
+    serving_amf_at(ue, env, id, callback)
+}
+
+/// As [`serving_amf`], with that callback URI.
+fn serving_amf_at(ue: &UeContext, env: &Env<'_>, id: u8, callback: Uri) -> nsmf::SmContextUpdateData {
     nsmf::SmContextUpdateData {
         serving_nf_id: Some(env.config.identity.instance_id),
         guami: Some(env.config.guami_in(ue.location)),
         serving_network: Some(env.config.plmn_in(ue.location).into()),
-        sm_context_status_uri: Some(status_callback(ue, env, id)),
+        sm_context_status_uri: Some(callback),
         presence_in_ladn: presence_in_ladn(ue, env, id),
         ..Default::default()
     }
@@ -382,6 +392,20 @@ pub(crate) fn complete_handover(
     let ue_time_zone = env.ue_time_zone();
     let body = nsmf::SmContextUpdateData { ue_location: location(ue), ue_time_zone, ho_state, ..serving };
     update(ue, env, id, body)
+}
+
+/// As [`complete_handover`], to an SMF that may not have got that request: it learns this AMF, if it does not know it, and has the callback URI of that
+/// request. What it has not answered besides is repeated, too.
+pub(crate) fn repeat_completion(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
+    let (number, before) = ue.session(id).map(|session| (session.number, session.last_call))?;
+    let callback = status_callback_of(ue, env, id, number);
+    let serving = serving_amf_at(ue, env, id, callback);
+    let ho_state = Some(nsmf::HoState::Completed);
+    let ue_time_zone = env.ue_time_zone();
+    let body = nsmf::SmContextUpdateData { ue_location: location(ue), ue_time_zone, ho_state, ..serving };
+    let call = update(ue, env, id, body);
+    ue.session_mut(id)?.last_call = before;
+    call
 }
 
 /// The handover does not take place (TS 29.502 5.2.2.3.4.5). The reply changes nothing.

@@ -84,7 +84,7 @@ pub(crate) fn note_left_switches(sessions: &mut [PduSession], state: &Mobility) 
         Mobility::AwaitingPathSwitch(state) => state.calls(),
         _ => return,
     };
-    for (call, id) in calls {
+    for (call, id) in calls.iter().filter(|(call, _)| *call != n2_handover::DUE) {
         if let Some(session) = sessions.iter_mut().find(|session| session.id == *id) {
             session.calls.push((*call, SessionCall::LeftSwitch));
         }
@@ -163,10 +163,13 @@ impl Mobility {
         matches!(self, Self::AwaitingSessionPreparation(state) if state.prepares(session))
     }
 
-    /// The gNB gets the resources of a session again: flows that it wanted to move are no longer those of its tunnels.
+    /// The gNB gets the resources of a session again: flows that it wanted to move are no longer those of its tunnels, and a path that is still to be
+    /// switched is no longer the one of a handover.
     pub fn note_setup(&mut self, session: u8) {
-        if let Self::AwaitingFlows(state) = self {
-            state.note_setup(session);
+        match self {
+            Self::AwaitingFlows(state) => state.note_setup(session),
+            Self::AwaitingSessionCompletion(state) => state.note_setup(session),
+            _ => {}
         }
     }
 
@@ -218,6 +221,16 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
 pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>) {
     let state = std::mem::take(&mut ue.mobility);
     ue.mobility = n2_handover::on_timer(ue, env, state);
+    delivery::send_held(ue, env);
+    subscription_change::send_delayed(ue, env);
+}
+
+/// Requests SMFs again to switch the paths of an N2 handover.
+pub(crate) fn complete_again(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.mobility = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingSessionCompletion(state) => state.repeat(ue, env),
+        state => state,
+    };
     delivery::send_held(ue, env);
     subscription_change::send_delayed(ue, env);
 }

@@ -409,6 +409,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         Timer::MobileReachable => return deregistration::unreachable(ue, env),
         Timer::ImplicitDeregistration => return deregistration::implicit(ue, env),
         Timer::Handover => return mobility::on_timer(ue, env),
+        Timer::HandoverCompletion => return mobility::complete_again(ue, env),
         Timer::TransferredContext => return context_transfer::on_status_overdue(ue, env),
         Timer::ReroutedMessage => return reallocation::on_rerouted_overdue(ue),
         Timer::SubscriptionData => return,

@@ -13,6 +13,7 @@ mod half_open;
 mod handover_back;
 mod handover_between_amfs;
 mod handover_between_amfs_crossings;
+mod handover_completion;
 mod handover_sessions;
 mod handover_supervision;
 mod identification;

@@ -17,7 +17,7 @@ fn tracked(tracking: Tracking) -> World {
 }
 
 /// The next run of the shard has what was stored, and its messages go to the gNBs.
-fn take_over(world: &mut World, stored: &Stored, tracking: Tracking, fate: Fate) {
+pub(super) fn take_over(world: &mut World, stored: &Stored, tracking: Tracking, fate: Fate) {
     let mut amf = Amf::new(config(), Rng::from_number(9));
     amf.reload_contexts();
     amf.track_contexts(tracking);

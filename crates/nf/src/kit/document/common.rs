@@ -227,4 +227,5 @@ pack_enum!(Timer {
     37 => Reregistration,
     38 => SubscriptionData,
     39 => RegistrationCheck,
+    40 => HandoverCompletion,
 });

@@ -10,7 +10,7 @@ use crate::amf::{delivery, ladn, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{Key, Level, Timer};
 use pith_ngap::{CauseRadioNetwork, HandoverNotify};
-use pith_sbi::Reply;
+use pith_sbi::{Cause as SbiCause, Problem, Reply};
 use pith_types::AmfUeNgapId;
 
 /// HANDOVER COMMAND was sent: the UE moves.
@@ -22,6 +22,9 @@ pub(crate) struct AwaitingHandoverNotify {
     /// Sessions for which the target gNB has resources, and whose SMFs refused.
     pub(super) refused: Vec<u8>,
 }
+
+/// In place of a call: the SMF is to be requested again when [`Timer::HandoverCompletion`] expires. No call has this number.
+pub(crate) const DUE: CallId = CallId(0);
 
 /// The UE is at the target gNB; SMFs switch the paths.
 #[derive(Debug)]
@@ -89,6 +92,7 @@ impl AwaitingHandoverNotify {
         for id in self.accepted {
             if let Some(session) = ue.session_mut(id) {
                 session.user_plane = UserPlane::Activated;
+                session.forget_unheard();
             }
             let call = consumer::complete_handover(ue, env, id, is_new_amf);
             calls.extend(call.map(|call| (call, id)));
@@ -113,24 +117,52 @@ impl AwaitingSessionCompletion {
         self.calls.iter().any(|(id, _)| meets(*id))
     }
 
+    /// The gNB gets the session's resources in a setup, of which the SMF learns from the answer.
+    pub fn note_setup(&mut self, session: u8) {
+        self.calls.retain(|call| *call != (DUE, session));
+    }
+
+    /// The pause is over. An SMF that has changed the user plane since is not requested again.
+    pub fn repeat(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
+        let due: Vec<u8> =
+            self.calls.extract_if(.., |(call, _)| *call == DUE).map(|(_, session)| session).collect();
+        for id in due {
+            if ue.session(id).is_some_and(has_resources) {
+                let call = consumer::repeat_completion(ue, env, id);
+                self.calls.extend(call.map(|call| (call, id)));
+            }
+        }
+        self.go_on(ue, env)
+    }
+
+    /// Whether the SMF is requested again later: it does not answer, or not yet.
+    fn is_repeated(&mut self, ue: &mut UeContext, env: &mut Env<'_>, id: u8, problem: &Problem) -> bool {
+        let session = ue.session_mut(id).filter(|session| has_resources(session) && problem.may_pass());
+        let is_late = problem.is(&SbiCause::TimedOutRequest);
+        let Some(pause) = session.and_then(|session| session.count_incomplete(is_late)) else {
+            return false;
+        };
+        env.out.log(Level::Info, || {
+            format!("{}: session {id} is to be switched again in {pause:?}: {problem}", ue.name())
+        });
+        self.calls.push((DUE, id));
+        ue.start(env, Timer::HandoverCompletion, pause);
+        true
+    }
+
     /// The reply of one SMF. A session whose path was not switched has no user plane.
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Mobility {
         let Some(id) = take_call(&mut self.calls, call) else { return self.into() };
         match reply {
             // The target gNB has its resources, or has released them since.
-            Ok(_) => {}
-            Err(problem) => {
-                env.out
-                    .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
-                let is_releasing = ue.session(id).is_some_and(is_released);
-                if problem.status == 404 {
-                    ue.sessions.retain(|session| session.id != id);
-                } else if !is_releasing {
-                    // If another AMF has handed the UE over, the session may still be that AMF's.
-                    consumer::announce_deactivated(ue, env, id);
+            Ok(_) => {
+                if let Some(session) = ue.session_mut(id) {
+                    session.forget_unheard();
                 }
-                if !is_releasing {
-                    release_at_target(ue, env, id);
+            }
+            Err(problem) => {
+                if !self.is_repeated(ue, env, id, &problem) {
+                    give_up(ue, env, id, &problem);
                 }
             }
         }
@@ -155,6 +187,7 @@ impl AwaitingSessionCompletion {
         if !self.calls.is_empty() {
             return self.into();
         }
+        ue.stop(env, Timer::HandoverCompletion);
         release_source(ue, env);
         let is_changed = std::mem::take(&mut ue.modifies_target);
         if ue.access_keys.is_outdated() {
@@ -164,6 +197,24 @@ impl AwaitingSessionCompletion {
         }
         ue.log_outcome(env, Level::Info, "N2 handover", "ok");
         Mobility::Idle
+    }
+}
+
+/// The SMF has not switched the path.
+fn give_up(ue: &mut UeContext, env: &mut Env<'_>, id: u8, problem: &Problem) {
+    env.out.log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
+    let is_releasing = ue.session(id).is_some_and(is_released);
+    if problem.status == 404 {
+        ue.sessions.retain(|session| session.id != id);
+    } else if !is_releasing {
+        if let Some(session) = ue.session_mut(id) {
+            session.forget_unheard();
+        }
+        // If another AMF has handed the UE over, the session may still be that AMF's.
+        consumer::announce_deactivated(ue, env, id);
+    }
+    if !is_releasing {
+        release_at_target(ue, env, id);
     }
 }
 
@@ -182,6 +233,11 @@ fn release_source(ue: &UeContext, env: &mut Env<'_>) {
 /// requested a setup.
 const fn is_released(session: &PduSession) -> bool {
     matches!(session.user_plane, UserPlane::Releasing | UserPlane::Replacing | UserPlane::Deactivated)
+}
+
+/// Whether the target gNB has the resources of the handover, which no request has changed since.
+fn has_resources(session: &PduSession) -> bool {
+    session.user_plane == UserPlane::Activated
 }
 
 /// The target gNB releases the resources of a session whose user plane is deactivated. Its answer concerns no SMF.

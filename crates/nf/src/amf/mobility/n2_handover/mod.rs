@@ -7,10 +7,13 @@
 //! | HANDOVER REQUEST with NH and NCC | [`AwaitingHandoverRequestAcknowledge`] | target gNB | preparation | .2 9, 10 |
 //! | UpdateSMContext (PREPARED), a session each | [`AwaitingHandoverCommand`] | SMFs | | .2 11 |
 //! | HANDOVER COMMAND; RAN STATUS TRANSFER is relayed | [`AwaitingHandoverNotify`] | target gNB | completion | .3 1 to 5 |
-//! | UpdateSMContext (COMPLETED), a session each; UE CONTEXT RELEASE COMMAND to the source gNB | [`AwaitingSessionCompletion`] | SMFs | | .3 6 to 14 |
+//! | UpdateSMContext (COMPLETED), a session each; UE CONTEXT RELEASE COMMAND to the source gNB | [`AwaitingSessionCompletion`] | SMFs | repetition | .3 6 to 14 |
 //!
 //! The UE has two NG connections from HANDOVER REQUEST on: the target gNB's has an AMF-UE-NGAP-ID of its own, of the UE's block. Until
 //! HANDOVER NOTIFY the UE's connection is that of the source gNB. SMFs' messages for UE and gNB are queued meanwhile.
+//!
+//! An SMF that does not answer COMPLETED may be restarting: the request is repeated for about 20 s, in which the UE is handed over to no other gNB but over
+//! Xn. Then the session goes on without a user plane, which a service request sets up.
 //!
 //! The handover of a UE from another AMF has the same steps from UpdateSMContext on, with that AMF in place of the source gNB
 //! ([`super::arrival`]). A handover to a gNB that is not connected here is one to another AMF ([`super::departure`]).
@@ -20,7 +23,7 @@ mod preparation;
 mod status_transfer;
 
 pub(crate) use execution::{
-    AwaitingHandoverNotify, AwaitingSessionCompletion, notified, outlives_source, source_lost,
+    AwaitingHandoverNotify, AwaitingSessionCompletion, DUE, notified, outlives_source, source_lost,
 };
 pub(crate) use preparation::{
     AwaitingHandoverCommand, AwaitingHandoverRequestAcknowledge, AwaitingSessionPreparation, acknowledged,
@@ -398,6 +401,7 @@ fn prepared_sessions(state: &Mobility) -> Vec<u8> {
 /// UE that another AMF hands over ends.
 pub(super) fn withdraw(ue: &mut UeContext, env: &mut Env<'_>, state: &Mobility) {
     ue.stop(env, Timer::Handover);
+    ue.stop(env, Timer::HandoverCompletion);
     ue.target_plmn = None;
     if let Some(target) = target_of(state) {
         release_target(env, target, CANCELLED);
