@@ -57,6 +57,12 @@ pub(super) enum EstablishmentError {
     /// The request names another session than the AMF (TS 24.501 7.3.2).
     #[error("the request is one for another session")]
     OtherIdentity,
+    /// The request has no PDU session identity (TS 24.501 9.4: 0). The decoder has refused the reserved ones.
+    #[error("the request has no PDU session identity, which is 1 to 15")]
+    UnassignedIdentity,
+    /// The UE wants to transfer a session from another access or from EPS, which this SMF does not support.
+    #[error("the session that the UE wants to transfer does not exist")]
+    NoSession,
     /// An emergency session that is not configured.
     #[error("emergency sessions with that data network and slice are not configured ('amf.emergency')")]
     NoEmergencyServices,
@@ -116,7 +122,8 @@ impl EstablishmentError {
             Self::WrongMessage => GsmCause::MessageTypeNotCompatibleWithTheProtocolState,
             Self::OutsideLadn => GsmCause::OutOfLadnServiceArea,
             Self::UnassignedPti => GsmCause::InvalidPtiValue,
-            Self::OtherIdentity => GsmCause::InvalidPduSessionIdentity,
+            Self::OtherIdentity | Self::UnassignedIdentity => GsmCause::InvalidPduSessionIdentity,
+            Self::NoSession => GsmCause::PduSessionDoesNotExist,
             // Neither time nor another request helps, as with 'insufficient resources': the operator must correct the subscription.
             Self::NoEmergencyServices | Self::Addressing(_) => GsmCause::RequestRejectedUnspecified,
             Self::SecondaryAuthentication => GsmCause::UserAuthenticationOrAuthorizationFailed,
@@ -141,6 +148,8 @@ impl EstablishmentError {
             }
             Self::SscMode => Cause::SscNotSupported,
             Self::OutsideLadn => Cause::OutOfLadnServiceArea,
+            Self::UnassignedIdentity => Cause::MandatoryIeIncorrect,
+            Self::NoSession => Cause::ContextNotFound,
             Self::Message(_) | Self::WrongMessage | Self::UnassignedPti | Self::OtherIdentity => {
                 Cause::N1SmError
             }

@@ -96,6 +96,13 @@ fn apply(
     reply: PendingReply,
     data: SmContextUpdateData,
 ) -> State {
+    if data.up_cnx_state == Some(UpCnxState::Suspended) {
+        // User plane CIoT 5GS optimisation (TS 23.502 4.8.1), which is not supported.
+        let problem =
+            Problem::new(Cause::OptionalIeIncorrect).param("upCnxState", "SUSPENDED is not supported");
+        reply.refuse(problem, env.out);
+        return state;
+    }
     if let Some(message) = &data.n1_sm_msg {
         return on_n1_message(state, session, env, reply, &message.content);
     }
@@ -210,9 +217,15 @@ fn on_n1_message(
                 return on_refused_identity(state, session, env, pti);
             }
         }
+        // The UE wants to transfer it from another access or from EPS, where this SMF has no session (TS 24.501 6.4.1.4.1). It may request a new one.
+        GsmBody::PduSessionEstablishmentRequest(_) => {
+            session.log(env, Level::Debug, || "a transfer that the UE requests is rejected".to_owned());
+            session.answered_pti = Some(pti);
+            let cause = GsmCause::PduSessionDoesNotExist;
+            answer_n1(reply, n1::establishment_reject(id, pti, cause), env.out);
+        }
         // Messages that belong to an establishment, or that only the network sends (TS 24.501 7.4).
-        GsmBody::PduSessionEstablishmentRequest(_)
-        | GsmBody::PduSessionEstablishmentAccept(_)
+        GsmBody::PduSessionEstablishmentAccept(_)
         | GsmBody::PduSessionEstablishmentReject(_)
         | GsmBody::PduSessionAuthenticationCommand(_)
         | GsmBody::PduSessionAuthenticationComplete(_)

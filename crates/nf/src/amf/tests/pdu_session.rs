@@ -127,6 +127,23 @@ fn a_request_that_the_smf_ignores_gets_no_answer() {
     assert_eq!(world.amf.audit().sessions, 0);
 }
 
+/// TS 24.501 5.4.5.2.3, 5.4.5.2.5: the AMF knows no SMF of that session. The SMF of one that the UE has decides.
+#[test]
+fn a_request_for_an_existing_session_begins_no_session() {
+    let (mut world, mut phone) = registered();
+    let mut transport = establishment(5);
+    transport.request_type = Some(RequestType::ExistingPduSession);
+    world.take_ladder();
+    phone.send(&mut world, transport.clone());
+    assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
+    assert!(!world.take_ladder().contains("PostSmContexts"));
+    assert_eq!(world.amf.audit().sessions, 0);
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    phone.send(&mut world, transport);
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport\nsmf  <- UpdateSmContext");
+}
+
 /// ATSSS is not supported.
 #[test]
 fn a_request_for_a_multi_access_session_is_returned() {

@@ -11,7 +11,7 @@ use pith_ngap::transfer::SetupUnsuccessfulTransfer;
 use pith_ngap::{Cause as NgapCause, CauseRadioNetwork};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause};
-use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, RequestType, SmContextCreateData, UpCnxState};
 use pith_sbi::nudm_sdm::SmSubsData;
 use pith_sbi::{Cause, Operation, Response};
 
@@ -59,6 +59,16 @@ fn a_upf_that_accepts_without_f_teid_gets_a_session_deletion_request() {
     assert!(world.take_ladder().starts_with("upf <- SessionDeletionRequest"), "{:?}", world.ladder);
     assert_eq!(world.reject(), GsmCause::InsufficientResources);
     world.is_quiet();
+}
+
+/// TS 29.502 6.1.6.3.3: the user plane of a UE with CIoT 5GS optimisation, which is not supported.
+#[test]
+fn a_user_plane_is_not_suspended() {
+    let mut world = World::established();
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Suspended));
+    assert_eq!(world.refusal(), &Cause::OptionalIeIncorrect);
+    assert_eq!(world.take_ladder().lines().count(), 1, "nothing changes");
+    assert_eq!(world.bench.nf.audit().contexts, 1);
 }
 
 #[test]
@@ -114,6 +124,51 @@ fn requests_that_can_not_be_served_are_rejected_at_once() {
     for (seen, gsm, cause) in cases {
         assert_eq!(seen, (gsm, cause));
     }
+}
+
+/// TS 24.501 9.4.
+#[test]
+fn a_request_without_a_session_identity_is_refused() {
+    for id in [Some(0), None] {
+        let mut world = World::new();
+        let mut request = establishment(|_| {});
+        request[1] = 0;
+        world.post_with("internet", request, |data| data.pdu_session_id = id);
+        assert_eq!(world.refusal(), &Cause::MandatoryIeIncorrect);
+        assert_eq!(world.reject(), GsmCause::InvalidPduSessionIdentity);
+        world.is_quiet();
+    }
+}
+
+/// TS 24.501 6.4.1.4.1: there is neither another access nor EPS. A session with the identity stays.
+#[test]
+fn a_session_that_is_to_be_transferred_does_not_exist() {
+    for kind in [RequestType::ExistingPduSession, RequestType::ExistingEmergencyPduSession] {
+        let mut world = World::new();
+        let transfer = |data: &mut SmContextCreateData| data.request_type = Some(kind.clone());
+        world.post_with("internet", establishment(|_| {}), transfer);
+        assert_eq!(
+            (world.reject(), world.refusal()),
+            (GsmCause::PduSessionDoesNotExist, &Cause::ContextNotFound)
+        );
+        world.is_quiet();
+        let mut world = World::established();
+        let transfer = |data: &mut SmContextCreateData| data.request_type = Some(kind.clone());
+        world.post_with("internet", establishment(|_| {}), transfer);
+        assert_eq!(world.reject(), GsmCause::PduSessionDoesNotExist);
+        assert_eq!(world.bench.nf.audit().contexts, 1);
+    }
+}
+
+/// The same, if the AMF has forwarded the request to the SMF that has the session.
+#[test]
+fn a_session_of_this_access_is_not_transferred() {
+    let mut world = World::established();
+    let request = establishment(|_| {});
+    world.update(|data| data.n1_sm_msg = Some(request.into()));
+    assert_eq!(world.reject(), GsmCause::PduSessionDoesNotExist);
+    assert_eq!(world.take_ladder(), "amf <- 200");
+    assert_eq!(world.bench.nf.audit().contexts, 1);
 }
 
 #[test]

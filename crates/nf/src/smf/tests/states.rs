@@ -134,7 +134,7 @@ const STATES: [&str; 19] = [
 type Act = fn(&mut World);
 
 /// Inputs that may arrive for a session in any state.
-const INPUTS: [(&str, Act); 35] = [
+const INPUTS: [(&str, Act); 36] = [
     ("release request", |world| world.uplink(PduSessionReleaseRequest::new())),
     ("release complete", |world| world.uplink(PduSessionReleaseComplete::new())),
     ("modification request", |world| world.uplink(PduSessionModificationRequest::new())),
@@ -177,6 +177,7 @@ const INPUTS: [(&str, Act); 35] = [
     ("downlink data", |world| world.report(ReportType::DLDR)),
     ("error indication", |world| world.report_lost(GNB_TUNNEL)),
     ("lost UPF", |world| world.n4_input(N4Input::UpfDown { upf: UPF })),
+    ("suspended", |world| world.update(|data| data.up_cnx_state = Some(UpCnxState::Suspended))),
 ];
 
 fn n2(world: &mut World, kind: N2SmInfoType) {

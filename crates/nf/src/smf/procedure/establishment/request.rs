@@ -143,6 +143,12 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     if id != pdu_session_id {
         return Err(Refused { pdu_session_id: id, ..refused(EstablishmentError::OtherIdentity) });
     }
+    if id == 0 {
+        return Err(refused(EstablishmentError::UnassignedIdentity));
+    }
+    if is_transfer(data) {
+        return Err(refused(EstablishmentError::NoSession));
+    }
     let (Some(ue), Some(dnn), Some(snssai)) = (identity_of(data), data.dnn.clone(), data.s_nssai) else {
         return Err(refused(EstablishmentError::WrongMessage));
     };
@@ -187,6 +193,12 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
 /// Whether the UE requests an emergency session.
 fn is_emergency(data: &SmContextCreateData) -> bool {
     data.request_type == Some(RequestType::InitialEmergencyRequest)
+}
+
+/// Whether the UE requests the transfer of a session that it has (TS 24.501 6.4.1.4.1).
+fn is_transfer(data: &SmContextCreateData) -> bool {
+    let existing = [RequestType::ExistingPduSession, RequestType::ExistingEmergencyPduSession];
+    data.request_type.as_ref().is_some_and(|kind| existing.contains(kind))
 }
 
 /// The identity under which the SMF has the session: the SUPI; the PEI in an emergency session of a UE whose SUPI is missing or was not
