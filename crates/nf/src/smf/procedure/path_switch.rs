@@ -21,7 +21,7 @@ use crate::smf::{n2, n4, tunnels};
 use bytes::Bytes;
 use pith_ngap::transfer::{FlowTunnel, PathSwitchRequestTransfer, Tunnel};
 use pith_pfcp::Message;
-use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdatedData};
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData};
 use pith_sbi::{Cause, Problem};
 
 /// The target gNB's endpoint was sent to the UPF. The AMF's request is not answered yet.
@@ -172,6 +172,7 @@ impl AwaitingPathSwitch {
                     Handover::N2 => {
                         user_plane.gnb_uplink = handover_uplink;
                         forwarding::drain(session, env);
+                        answer_repeated(session, env);
                     }
                     // A tunnel of a handover before leads to a gNB that the UE has left since.
                     Handover::Xn => forwarding::end(session, env),
@@ -202,6 +203,17 @@ fn release_stale(session: &mut SmContext, env: &mut Env<'_>, kind: Handover) {
     let stale = session.flows.take_stale(is_requested);
     if !stale.is_empty() {
         user_plane::modify_at_gnb(session, env, &stale);
+    }
+}
+
+/// The AMF has not waited for the UPF's response, and has repeated COMPLETED.
+fn answer_repeated(session: &mut SmContext, env: &mut Env<'_>) {
+    let is_completed = |data: &SmContextUpdateData| data.ho_state == Some(HoState::Completed);
+    let repeated = session.pending.updates.extract_if(.., |(_, data)| is_completed(data));
+    for (reply, _) in repeated {
+        let mut data = SmContextUpdatedData::default();
+        data.ho_state = Some(HoState::Completed);
+        answer_update(reply, data, env.out);
     }
 }
 

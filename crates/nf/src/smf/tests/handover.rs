@@ -228,6 +228,22 @@ fn an_n2_handover_keeps_the_path_until_the_ue_is_at_the_target() {
     assert_eq!((user_plane.gnb, user_plane.gnb_uplink), (Some(TARGET), Some(user_plane.n3_session().tunnel)));
 }
 
+/// The AMF repeats a request that it has not waited for: the UPF is away.
+#[test]
+fn a_handover_that_is_completed_again_meanwhile_is_answered_twice() {
+    let mut world = World::established();
+    required(&mut world);
+    prepared(&mut world);
+    world.upf = None;
+    completed(&mut world);
+    completed(&mut world);
+    world.take_ladder();
+    world.upf_answers_late();
+    assert_eq!(world.take_ladder(), "amf <- 200\namf <- 200");
+    assert_eq!(answer(&world).ho_state, Some(HoState::Completed));
+    assert_eq!(world.user_plane().unwrap().gnb, Some(TARGET));
+}
+
 #[test]
 fn a_cancelled_handover_cannot_complete() {
     let mut world = World::established();
