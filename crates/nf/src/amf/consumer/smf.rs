@@ -163,6 +163,9 @@ pub(crate) fn retransmit_report(
     let is_latest = |session: &&mut PduSession| is_presence || session.last_call == call;
     let Some(session) = ue.session_mut(id).filter(is_latest) else { return };
     if !session.count_unheard(&body, most) {
+        if body.serving_nf_id.is_some() {
+            note_unannounced(ue, env, id);
+        }
         return;
     }
     if is_presence {
@@ -172,6 +175,17 @@ pub(crate) fn retransmit_report(
         body.presence_in_ladn = presence_in_ladn(ue, env, id);
     }
     notify_smf(ue, env, id, body);
+}
+
+/// The SMF may not know that this AMF serves the session: the next request says so. What the gNB is to release concerns no setup that follows.
+fn note_unannounced(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let Some(session) = ue.session(id).filter(|session| session.held_setup.is_none()) else { return };
+    if matches!(session.user_plane, UserPlane::Deactivated | UserPlane::Replacing) {
+        delivery::note_ended(ue, env, session);
+        if let Some(session) = ue.session_mut(id) {
+            session.user_plane = UserPlane::Unannounced;
+        }
+    }
 }
 
 /// Nsmf_PDUSession_UpdateSMContext; `None` if the session has no SM context yet.

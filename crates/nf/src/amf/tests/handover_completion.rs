@@ -6,7 +6,7 @@ use super::n2_handover::{AT_TARGET, answer, commanded, notify, source_released, 
 use super::panic::take_over;
 use super::pdu_session::{release_response, status_notify};
 use super::world::*;
-use crate::kit::{Duration, Fate, NetworkFunction, StoreScope, Timer, Tracking};
+use crate::kit::{Duration, Fate, Input, N2Input, NetworkFunction, StoreScope, Timer, Tracking};
 use crate::testing::Stored;
 use pith_nas::ie::ServiceType;
 use pith_sbi::nsmf_pdusession::{HoState, SmContextUpdateData, UpCnxState};
@@ -116,6 +116,27 @@ fn a_session_whose_smf_stays_away_loses_its_user_plane_only() {
         phone.connect(&mut world, nas);
         assert_eq!(updates(&world).last().unwrap().up_cnx_state, Some(UpCnxState::Activating));
     }
+}
+
+/// It has got neither COMPLETED nor what followed: it would refuse requests that do not name the AMF.
+#[test]
+fn an_smf_that_stays_away_learns_the_target_amf_with_the_next_request() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.notified(id);
+    fail(&mut amfs.target, &DOWN);
+    for _ in 0..4 {
+        repeats(&mut amfs.target);
+        fail(&mut amfs.target, &DOWN);
+    }
+    for _ in 0..=config().max_retransmissions {
+        fail(&mut amfs.target, &DOWN);
+    }
+    assert!(updates(&amfs.target).is_empty());
+    amfs.target.input(Input::N2(N2Input::GnbDown { gnb: OTHER_GNB }));
+    let [next] = &updates(&amfs.target)[..] else { panic!("{:?}", updates(&amfs.target)) };
+    assert!(next.serving_nf_id.is_some() && next.sm_context_status_uri.is_some());
+    assert_eq!(next.up_cnx_state, Some(UpCnxState::Deactivated));
 }
 
 /// The SMF has the session no longer.
