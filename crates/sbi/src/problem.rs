@@ -53,6 +53,8 @@ open_enum! {
         InvalidHnPublicKeyIdentifier = "INVALID_HN_PUBLIC_KEY_IDENTIFIER",
         InvalidSchemeOutput = "INVALID_SCHEME_OUTPUT",
         UnsupportedProtectionScheme = "UNSUPPORTED_PROTECTION_SCHEME",
+        /// The UDM notifies no changes of the resources (UDM).
+        UnsupportedResourceUri = "UNSUPPORTED_RESOURCE_URI",
         AvGenerationProblem = "AV_GENERATION_PROBLEM",
 
         UnknownFiveGsSubscription = "UNKNOWN_5GS_SUBSCRIPTION",
@@ -181,7 +183,7 @@ impl Cause {
             | AvGenerationProblem
             | InsufficientResourcesSlice
             | InsufficientResourcesSliceDnn => 500,
-            UnsupportedProtectionScheme => 501,
+            UnsupportedProtectionScheme | UnsupportedResourceUri => 501,
             NfCongestion | DnnCongestion | SNssaiCongestion => 503,
             TimedOutRequest | TargetNfNotReachable | UpstreamServerError | NetworkFailure
             | PeerNotResponding | UeNotReachable => 504,

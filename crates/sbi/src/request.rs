@@ -86,7 +86,7 @@ requests! {
     }
     nudm_sdm {
         GetDataSets, GetNssai, GetAmData, GetSmfSelData, GetUeCtxInSmfData, GetSmData,
-        SdmSubscribe, SdmUnsubscribe, SdmChangeNotification,
+        SdmSubscribe, SdmUnsubscribe, SdmModifySubscription, SdmChangeNotification,
     }
     nudr_dr {
         QueryAuthSubsData, ModifyAuthenticationSubscription, CreateAuthenticationStatus,
@@ -215,6 +215,7 @@ impl Request {
             Self::GetSmData(r) => &r.supi,
             Self::SdmSubscribe(r) => &r.ue_id,
             Self::SdmUnsubscribe(r) => &r.ue_id,
+            Self::SdmModifySubscription(r) => &r.ue_id,
             other => return other.supi_of_data(),
         };
         Some(supi.clone())

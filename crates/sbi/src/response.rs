@@ -146,6 +146,8 @@ responses! {
     UeContextInSmfData 200 body: UeContextInSmfData;
     /// A created subscription to changes.
     SdmSubscriptionCreated 201 body: Created<SdmSubscription>;
+    /// A changed subscription to changes.
+    SdmSubscription 200 body: SdmSubscription;
     /// Subscriptions to changes, from the UDR.
     SdmSubscriptions 200 body: Vec<SdmSubscription>;
 

@@ -11,7 +11,7 @@ pub use access_and_mobility::{
 };
 pub use operations::{
     GetAmData, GetDataSets, GetNssai, GetSmData, GetSmfSelData, GetUeCtxInSmfData, SdmChangeNotification,
-    SdmSubscribe, SdmUnsubscribe,
+    SdmModifySubscription, SdmSubscribe, SdmUnsubscribe,
 };
 pub(crate) use operations::{route, route_callback};
 pub use session_management::{
@@ -19,6 +19,6 @@ pub use session_management::{
     SmSubsData, SscModes,
 };
 pub use subscription::{
-    DataSetName, ModificationNotification, PduSession, PgwInfo, SdmSubscription, SubscriptionDataSets,
-    UeContextInSmfData,
+    DataSetName, ModificationNotification, PduSession, PgwInfo, SdmSubsModification, SdmSubscription,
+    SubscriptionDataSets, UeContextInSmfData,
 };

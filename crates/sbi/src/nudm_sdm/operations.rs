@@ -1,8 +1,8 @@
 //! The operations of Nudm_SubscriberDataManagement.
 
 use super::{
-    AccessAndMobilitySubscriptionData, DataSetName, ModificationNotification, Nssai, SdmSubscription,
-    SmSubsData, SmfSelectionSubscriptionData, SubscriptionDataSets, UeContextInSmfData,
+    AccessAndMobilitySubscriptionData, DataSetName, ModificationNotification, Nssai, SdmSubsModification,
+    SdmSubscription, SmSubsData, SmfSelectionSubscriptionData, SubscriptionDataSets, UeContextInSmfData,
 };
 use crate::common::{PlmnIdNid, SupportedFeatures};
 use crate::http::json_bodies;
@@ -13,6 +13,7 @@ json_bodies! {
     JSON: AccessAndMobilitySubscriptionData, ModificationNotification, Nssai, SdmSubscription,
         Vec<SdmSubscription>, SmSubsData, SmfSelectionSubscriptionData, SubscriptionDataSets,
         UeContextInSmfData;
+    MERGE_PATCH: SdmSubsModification;
 }
 
 operations! {
@@ -65,6 +66,12 @@ operations! {
     SdmUnsubscribe "Nudm_SDM_Unsubscribe" "Unsubscribe"
     Delete [ue_id, "sdm-subscriptions", subscription_id] { ue_id: Supi, subscription_id: String }
     => [NoContent];
+
+    /// Changes a subscription.
+    SdmModifySubscription "Nudm_SDM_ModifySubscription" "Modify"
+    Patch [ue_id, "sdm-subscriptions", subscription_id] { ue_id: Supi, subscription_id: String }
+    body SdmSubsModification
+    => [SdmSubscription];
 }
 
 callbacks! {

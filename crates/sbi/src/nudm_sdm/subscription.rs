@@ -123,6 +123,20 @@ record! {
 }
 
 record! {
+    /// A change of a subscription (JSON Merge Patch).
+    SdmSubsModification {
+        optional {
+            /// The new expiry of the subscription.
+            expires: DateTime,
+        }
+        repeated {
+            /// The monitored resources, in place of the former ones; empty: these stay.
+            monitored_resource_uris: Vec<ResourceUri>,
+        }
+    }
+}
+
+record! {
     /// A notification of changes.
     ModificationNotification {
         required {

@@ -76,7 +76,9 @@ const fn consumers_of(operation: Operation) -> Consumers {
         O::GetNssai | O::GetAmData | O::GetSmfSelData | O::GetUeCtxInSmfData => &[Amf],
         O::GetSmData => &[Smf],
         O::GetDataSets => &[Amf, Smf],
-        O::SdmSubscribe | O::SdmUnsubscribe => &[Amf, Smf, Smsf, Nef, Gmlc, Nssaaf, Nwdaf],
+        O::SdmSubscribe | O::SdmUnsubscribe | O::SdmModifySubscription => {
+            &[Amf, Smf, Smsf, Nef, Gmlc, Nssaaf, Nwdaf]
+        }
         // Subscription data, and with them keys, are the UDM's, policy data the PCF's (TS 23.502 5.2.12).
         O::QueryAuthSubsData
         | O::ModifyAuthenticationSubscription

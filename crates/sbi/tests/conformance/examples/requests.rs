@@ -38,7 +38,7 @@ pub fn request(operation: Operation) -> Request {
         | Op::RetrieveSmfRegistration | Op::DeregistrationNotification => nudm_uecm(operation),
         Op::GetDataSets | Op::GetNssai | Op::GetAmData | Op::GetSmfSelData
         | Op::GetUeCtxInSmfData | Op::GetSmData | Op::SdmSubscribe | Op::SdmUnsubscribe
-        | Op::SdmChangeNotification => nudm_sdm(operation),
+        | Op::SdmModifySubscription | Op::SdmChangeNotification => nudm_sdm(operation),
         Op::QueryAuthSubsData | Op::ModifyAuthenticationSubscription
         | Op::CreateAuthenticationStatus | Op::QueryAuthenticationStatus
         | Op::DeleteAuthenticationStatus | Op::QueryProvisionedData | Op::QueryAmData | Op::QuerySmfSelectData
@@ -171,6 +171,15 @@ fn nudm_sdm(operation: Operation) -> Request {
         .into(),
         Operation::SdmSubscribe => sdm::SdmSubscribe { ue_id: supi, body: read(sdm_subscription()) }.into(),
         Operation::SdmUnsubscribe => sdm::SdmUnsubscribe { ue_id: supi, subscription_id: id() }.into(),
+        Operation::SdmModifySubscription => sdm::SdmModifySubscription {
+            ue_id: supi,
+            subscription_id: id(),
+            body: read(json!({
+                "expires": "2026-03-31T00:00:00Z",
+                "monitoredResourceUris": [format!("/nudm-sdm/v2/{SUPI}/sm-data")]
+            })),
+        }
+        .into(),
         _ => sdm::SdmChangeNotification {
             uri: sdm::SdmChangeNotification::callback_uri(&root(), &NfType::Smf, "9"),
             body: read(json!({"notifyItems": [{"resourceId": format!("{SUPI}/sm-data"), "changes": [

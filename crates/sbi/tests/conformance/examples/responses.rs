@@ -31,7 +31,7 @@ pub fn response(outcome: Outcome) -> Response {
         | O::SmfRegistrationCreated | O::SmfRegistration | O::SmfRegistrationInfo
         | O::SmfRegList | O::PatchResult => registration(outcome),
         O::SubscriptionDataSets | O::Nssai | O::AmData | O::SmfSelData | O::SmData
-        | O::UeContextInSmfData | O::SdmSubscriptionCreated | O::SdmSubscriptions
+        | O::UeContextInSmfData | O::SdmSubscriptionCreated | O::SdmSubscription | O::SdmSubscriptions
         | O::AmPolicyData | O::SmPolicyData => subscription(outcome),
         O::SmContextCreated | O::SmContextUpdated | O::SmContextReleased
         | O::SmContextRetrieved => session(outcome),
@@ -123,6 +123,7 @@ fn subscription(outcome: Outcome) -> Response {
             "/nudm-sdm/v2/imsi-999700000000001/sdm-subscriptions/5",
             sdm_subscription(),
         )),
+        Outcome::SdmSubscription => Response::SdmSubscription(body(sdm_subscription())),
         Outcome::SdmSubscriptions => Response::SdmSubscriptions(body(json!([sdm_subscription()]))),
         Outcome::AmPolicyData => Response::AmPolicyData(body(json!({
             "subscCats": ["gold"], "praInfos": {"p1": {"praId": "p1"}}
