@@ -3,6 +3,7 @@
 //! ```text
 //!  GenerateAuthData     procedure/authentication.rs   SUCI -> SUPI, SQN, vector
 //!  3GppRegistration     procedure/registration.rs     the old AMF deregisters the UE
+//!  Subscribe, Modify    procedure/subscription.rs     resources and expiry are checked
 //!  data change          procedure/data_change.rs      the NFs that have subscribed are notified
 //!  everything else      procedure/relay.rs            one operation of the UDR
 //! ```

@@ -2,6 +2,7 @@
 
 mod data_change;
 mod sequence_number;
+mod subscription;
 
 use super::*;
 use crate::kit::{Caller, Nf, ReferenceKey, References};
@@ -24,7 +25,7 @@ use pith_sbi::nudm_uecm::{
     RegistrationReason, SmfDeregistration, SmfRegistration, ThreeGppRegistration, UpdateThreeGppRegistration,
 };
 use pith_sbi::nudr_dr::{AuthenticationSubscription, SequenceNumber};
-use pith_sbi::{Cause, Created, Hex, NfType, Operation, Response, SecretText, Uri};
+use pith_sbi::{Cause, Created, Hex, NfType, Operation, ResourceUri, Response, SecretText, Uri};
 use pith_types::{ContextId, Guami, Snssai, Supi};
 use std::sync::Arc;
 
@@ -34,6 +35,11 @@ const SQN: u64 = 0x20;
 
 fn private_key(profile: Profile) -> Arc<HomeNetworkPrivateKey> {
     Arc::new(HomeNetworkPrivateKey::new(profile, &[0x1d; 32]).unwrap())
+}
+
+/// A data set of the subscriber, as a monitored resource.
+fn resource(data: &str) -> ResourceUri {
+    format!("/nudm-sdm/v2/{}/{data}", supi()).as_str().into()
 }
 
 fn bench() -> Bench<Udm> {
@@ -281,7 +287,7 @@ fn the_former_shard_of_the_same_amf_is_notified_and_its_subscription_ends() {
 fn implicit_subscription_of(reference: &str) -> String {
     let mut bench = bench();
     let callback = Uri::new(&root("nf"), &format!("/namf-callback/v1/sdm-change/{reference}"));
-    let mut body = SdmSubscription::new(instance(1), callback, vec!["am-data".into()]);
+    let mut body = SdmSubscription::new(instance(1), callback, vec![resource("am-data")]);
     body.implicit_unsubscribe = Some(true);
     let seen = bench.request(SdmSubscribe { ue_id: supi(), body });
     let (_, Request::CreateSdmSubscriptions(create)) = seen.call() else { panic!("{seen:?}") };
@@ -560,7 +566,7 @@ fn the_implicit_subscription_of_a_former_amf_ends() {
     });
     let mut bench = bench();
     let callback = Uri::new(&root("amf"), "/namf-callback/v1/sdm/1");
-    let mut body = SdmSubscription::new(instance(1), callback, vec!["am-data".into()]);
+    let mut body = SdmSubscription::new(instance(1), callback, vec![resource("am-data")]);
     body.implicit_unsubscribe = Some(true);
     let seen = bench.request(SdmSubscribe { ue_id: supi(), body });
     let (_, Request::CreateSdmSubscriptions(create)) = seen.call() else { panic!("{seen:?}") };
@@ -575,7 +581,7 @@ fn an_nf_ends_only_its_own_subscription() {
     let mut bench = bench();
     bench.caller = testing::client(1);
     let callback = Uri::new(&root("amf"), "/namf-callback/v1/sdm/1");
-    let body = SdmSubscription::new(instance(1), callback, vec!["am-data".into()]);
+    let body = SdmSubscription::new(instance(1), callback, vec![resource("am-data")]);
     let asked = bench.request(SdmSubscribe { ue_id: supi(), body });
     let (tag, Request::CreateSdmSubscriptions(create)) = asked.call() else { panic!("{asked:?}") };
     let created = Created { location: Uri::new(&root("udr"), "/x"), body: create.body.clone() };
@@ -630,7 +636,7 @@ fn a_subscription_is_a_resource_of_the_udm() {
     use pith_sbi::nudm_sdm::{SdmSubscribe, SdmSubscription};
     let mut bench = bench();
     let callback = Uri::new(&root("amf"), "/namf-callback/v1/sdm-change/1");
-    let body = SdmSubscription::new(instance(1), callback, vec![]);
+    let body = SdmSubscription::new(instance(1), callback, vec![resource("am-data")]);
     let asked = bench.request(SdmSubscribe { ue_id: supi(), body });
     let (tag, Request::CreateSdmSubscriptions(create)) = asked.call() else { panic!("{asked:?}") };
     let at_udr = Uri::new(&root("udr"), "/nudr-dr/v2/elsewhere");

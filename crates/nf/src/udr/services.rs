@@ -3,7 +3,7 @@
 use super::{Next, documents, provisioned};
 use crate::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse};
 use pith_sbi::common::{PatchItem, PatchOperation};
-use pith_sbi::nudr_dr::SequenceNumber;
+use pith_sbi::nudr_dr::{SequenceNumber, UpdateSdmSubscriptions};
 use pith_sbi::{ApiRoot, Cause, Created, Hex, Problem, Reply, Request, Response, Uri};
 use pith_types::Supi;
 use serde::Serialize;
@@ -54,10 +54,9 @@ pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>
         Request::QuerySdmSubscriptions(r) => {
             StoreRequest::Documents { supi: r.ue_id.clone(), prefix: SDM_SUBSCRIPTIONS.into() }
         }
-        Request::UpdateSdmSubscriptions(r) => {
-            put(&r.ue_id, format!("{SDM_SUBSCRIPTIONS}{}", r.subs_id), &r.body)?
-        }
-        Request::RemoveSdmSubscriptions(r) => delete(&r.ue_id, format!("{SDM_SUBSCRIPTIONS}{}", r.subs_id)),
+        // A subscription that has ended is not created again (404).
+        Request::UpdateSdmSubscriptions(r) => get(&r.ue_id, &sdm_subscription(&r.subs_id)),
+        Request::RemoveSdmSubscriptions(r) => delete(&r.ue_id, sdm_subscription(&r.subs_id)),
         _ => return Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
     })
 }
@@ -75,6 +74,16 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
         (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Done { created_or_found: false }) => {
             if step < LAST_ATTEMPT {
                 Next::Store(get(&r.ue_id, AMF_3GPP_ACCESS))
+            } else {
+                Next::Answer(Err(Box::new(Problem::congestion(1))))
+            }
+        }
+        (Request::UpdateSdmSubscriptions(r), StoreResponse::Document(Some(known))) => {
+            replace_subscription(r, known).map_or_else(|problem| Next::Answer(Err(problem)), Next::Store)
+        }
+        (Request::UpdateSdmSubscriptions(r), StoreResponse::Done { created_or_found: false }) => {
+            if step < LAST_ATTEMPT {
+                Next::Store(get(&r.ue_id, &sdm_subscription(&r.subs_id)))
             } else {
                 Next::Answer(Err(Box::new(Problem::congestion(1))))
             }
@@ -161,6 +170,10 @@ fn smf_registration(pdu_session_id: u8) -> String {
     format!("{SMF_REGISTRATIONS}{pdu_session_id}")
 }
 
+fn sdm_subscription(id: &str) -> String {
+    format!("{SDM_SUBSCRIPTIONS}{id}")
+}
+
 fn location(root: &Arc<ApiRoot>, supi: &Supi, resource: &str) -> Uri {
     Uri::new(root, &format!("/nudr-dr/v2/subscription-data/{supi}/{resource}"))
 }
@@ -184,6 +197,14 @@ fn put_text(supi: &Supi, resource: String, body: String) -> Result<StoreRequest,
 
 fn replace(supi: &Supi, resource: String, expected: String, body: String) -> StoreRequest {
     StoreRequest::ReplaceDocument { supi: supi.clone(), resource, expected, body }
+}
+
+fn replace_subscription(
+    request: &UpdateSdmSubscriptions,
+    known: String,
+) -> Result<StoreRequest, Box<Problem>> {
+    let body = check_length(serde_json::to_string(&request.body).map_err(Problem::system_failure)?)?;
+    Ok(replace(&request.ue_id, sdm_subscription(&request.subs_id), known, body))
 }
 
 /// A document that is too long is refused with 413 (RFC 9110 15.5.14).

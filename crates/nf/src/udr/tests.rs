@@ -6,7 +6,7 @@ use super::*;
 use crate::kit::{Effect, Subscriber};
 use crate::testing::{Bench, Seen, ambr, instance, plmn, root, supi};
 use pith_sbi::common::{AuthType, DateTime, PatchItem, RatType, ServingPlmnId};
-use pith_sbi::nudm_sdm::DataSetName;
+use pith_sbi::nudm_sdm::{DataSetName, SdmSubscription};
 use pith_sbi::nudm_ueau::AuthEvent;
 use pith_sbi::nudm_uecm::{Amf3GppAccessRegistration, SmfRegistration};
 use pith_sbi::nudr_dr::{
@@ -14,6 +14,7 @@ use pith_sbi::nudr_dr::{
     DeleteSmfRegistration, ModifyAmfContextThreeGpp, ModifyAuthenticationSubscription, QueryAmData,
     QueryAmfContextThreeGpp, QueryAuthSubsData, QueryProvisionedData, QuerySmData, QuerySmfRegList,
     QuerySmfSelectData, ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData,
+    UpdateSdmSubscriptions,
 };
 use pith_sbi::{Cause, Hex, Response, Uri};
 use pith_types::{Guami, Snssai};
@@ -275,6 +276,31 @@ fn a_patch_of_a_document_that_has_changed_starts_again() {
     let other = serde_json::to_string(&other).unwrap();
     let refused = bench.stored(tag, Ok(StoreResponse::Document(Some(other))));
     assert_eq!(refused.problem().status, 403, "the registration is another AMF's now");
+    assert!(bench.nf.pending.is_empty());
+}
+
+/// Otherwise a change that overtakes the end of a subscription would create it again.
+#[test]
+fn only_a_subscription_that_is_there_is_updated() {
+    let subscription = |data: &str| {
+        let callback = Uri::new(&root("amf"), "/namf-callback/v1/sdm-change/1");
+        SdmSubscription::new(instance(1), callback, vec![data.into()])
+    };
+    let (former, body) = (subscription("/a"), subscription("/b"));
+    let update = || UpdateSdmSubscriptions { ue_id: supi(), subs_id: "5-a".into(), body: body.clone() };
+    assert_eq!(ask(update(), StoreResponse::Document(None)).cause(), Some(&Cause::DataNotFound));
+    let mut bench = bench();
+    let read = bench.request(update());
+    let held = serde_json::to_string(&former).unwrap();
+    let write = bench.stored(read.store().0, Ok(StoreResponse::Document(Some(held.clone()))));
+    let (tag, StoreRequest::ReplaceDocument { resource, expected, body: text, .. }) = write.store() else {
+        panic!("{write:?}")
+    };
+    assert_eq!((resource.as_str(), expected), ("context-data/sdm-subscriptions/5-a", &held));
+    assert_eq!(serde_json::from_str::<SdmSubscription>(text).unwrap(), body);
+    let again = bench.stored(tag, Ok(StoreResponse::Done { created_or_found: false }));
+    let gone = bench.stored(again.store().0, Ok(StoreResponse::Document(None)));
+    assert_eq!(gone.problem().status, 404);
     assert!(bench.nf.pending.is_empty());
 }
 

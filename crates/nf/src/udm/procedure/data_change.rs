@@ -9,7 +9,7 @@
 //!  UDR <─ 204, or 504 if one did not answer: then the UDR repeats its notification
 //! ```
 //!
-//! A subscriber that does not know the UE context any longer (404) has no subscription: it ends.
+//! A subscriber that does not know the UE context any longer (404) has no subscription: it ends. So does a subscription that has expired.
 //!
 //! If the UDR has the subscriber no longer, the AMF that serves the UE deregisters it (TS 23.502 4.2.2.3.3, TS 29.503 5.3.2.3). The UDR keeps the
 //! registrations until then.
@@ -26,8 +26,10 @@
 //! notification until the AMF has got it; an SMF that has ended the session meanwhile answers 404.
 
 use super::super::config::UdmConfig;
+use super::subscription::{data_set, without_expired};
 use super::{Step, Transaction};
-use pith_sbi::common::{AccessType, ChangeItem, NotifyItem, ServingPlmnId};
+use crate::kit::Instant;
+use pith_sbi::common::{AccessType, ChangeItem, DateTime, NotifyItem, ServingPlmnId};
 use pith_sbi::nudm_sdm::{
     DataSetName, ModificationNotification, SdmChangeNotification, SdmSubscription, SubscriptionDataSets,
 };
@@ -43,12 +45,16 @@ use serde::Serialize;
 /// Waits for the UDR: which NFs have subscribed.
 pub(in crate::udm) struct AwaitingSdmSubscriptions {
     supi: Supi,
+    /// When the notification arrived.
+    time: DateTime,
 }
 
 /// Waits for the UDR: the data.
 pub(in crate::udm) struct AwaitingChangedData {
     supi: Supi,
     subscriptions: Vec<SdmSubscription>,
+    /// Removals of expired subscriptions.
+    removals: Vec<Request>,
 }
 
 /// The subscriber was deleted. Waits for the UDR: the AMF that serves its UE.
@@ -85,12 +91,13 @@ pub(in crate::udm) struct AwaitingAcknowledgement {
 }
 
 /// Requests the subscriptions.
-pub(super) fn begin(notification: DataChangeNotification) -> Step {
+pub(super) fn begin(config: &UdmConfig, now: Instant, notification: DataChangeNotification) -> Step {
     let Some(supi) = notification.body.ue_id else {
         return Step::refuse(Problem::mandatory_ie_incorrect("ueId", "the subscriber is missing"));
     };
     let query = QuerySdmSubscriptions { ue_id: supi.clone() };
-    Step::Call(query.into(), Transaction::AwaitingSdmSubscriptions(AwaitingSdmSubscriptions { supi }))
+    let state = AwaitingSdmSubscriptions { supi, time: config.identity.date_time(now) };
+    Step::Call(query.into(), Transaction::AwaitingSdmSubscriptions(state))
 }
 
 impl AwaitingSdmSubscriptions {
@@ -107,7 +114,8 @@ impl AwaitingSdmSubscriptions {
             serving_plmn_id: ServingPlmnId(config.plmn),
             dataset_names: Some(vec![DataSetName::Am, DataSetName::SmfSel, DataSetName::Sm]),
         };
-        let state = AwaitingChangedData { supi: self.supi, subscriptions };
+        let (subscriptions, removals) = without_expired(&self.supi, subscriptions, self.time);
+        let state = AwaitingChangedData { supi: self.supi, subscriptions, removals };
         Step::Call(query.into(), Transaction::AwaitingChangedData(state))
     }
 }
@@ -127,14 +135,15 @@ impl AwaitingChangedData {
             Ok(Response::SubscriptionDataSets(data)) => data,
             Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no data sets")),
             Err(problem) if is_missing(&problem) => {
-                let Self { supi, subscriptions } = self;
+                // The removals are not needed: the subscriptions end with the subscriber.
+                let Self { supi, subscriptions, .. } = self;
                 let query = QueryAmfContextThreeGpp { ue_id: supi.clone() };
                 let state = AwaitingAmfOfDeleted { supi, subscriptions };
                 return Step::Call(query.into(), Transaction::AwaitingAmfOfDeleted(state));
             }
             Err(problem) => return Step::refuse(problem),
         };
-        notify_next(self.supi, self.subscriptions, data, (None, Vec::new()))
+        notify_next(self.supi, self.subscriptions, data, (None, self.removals))
     }
 }
 
@@ -246,11 +255,6 @@ fn change(subscription: &SdmSubscription, data: &SubscriptionDataSets) -> Option
     let uri = subscription.callback_reference.clone();
     let body = ModificationNotification::new(notify_items);
     (!body.notify_items.is_empty()).then_some(SdmChangeNotification { uri, body })
-}
-
-/// The data set that a resource is.
-fn data_set(resource: &ResourceUri) -> Option<&str> {
-    resource.0.split('?').next()?.rsplit('/').next()
 }
 
 /// The monitored resource with its new value; `None` if the UDM does not have it.

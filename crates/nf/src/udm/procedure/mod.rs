@@ -4,6 +4,7 @@ mod authentication;
 mod data_change;
 mod registration;
 mod relay;
+mod subscription;
 
 use super::config::UdmConfig;
 use crate::kit::{Caller, Instant, Rng};
@@ -21,6 +22,14 @@ pub(super) enum Transaction {
     AwaitingAmfRegistrationUpdate(registration::AwaitingAmfRegistrationUpdate),
     /// Waits for the AMF registration to be changed.
     AwaitingRegistrationToModify(registration::AwaitingRegistrationToModify),
+    /// Waits for subscriptions that may have expired.
+    AwaitingEarlierSubscriptions(subscription::AwaitingEarlierSubscriptions),
+    /// Waits until a subscription is stored.
+    AwaitingSubscriptionCreation(subscription::AwaitingSubscriptionCreation),
+    /// Waits for the subscription to be changed.
+    AwaitingSubscriptionToModify(Box<subscription::AwaitingSubscriptionToModify>),
+    /// Waits until the changed subscription is stored.
+    AwaitingSubscriptionUpdate(subscription::AwaitingSubscriptionUpdate),
     /// Waits for the subscriptions to changed data.
     AwaitingSdmSubscriptions(data_change::AwaitingSdmSubscriptions),
     /// Waits for the changed data.
@@ -59,8 +68,12 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Req
         Request::GenerateAuthData(request) => authentication::begin(config, *request),
         Request::ThreeGppRegistration(request) => registration::begin(config, request),
         Request::UpdateThreeGppRegistration(request) => registration::begin_update(request, from),
-        Request::DataChangeNotification(notification) => data_change::begin(*notification),
-        other => relay::begin(config, now, from, other),
+        Request::DataChangeNotification(notification) => data_change::begin(config, now, *notification),
+        Request::SdmSubscribe(request) => subscription::begin(config, now, *request),
+        Request::SdmModifySubscription(request) => {
+            subscription::begin_modification(config, now, from, *request)
+        }
+        other => relay::begin(config, from, other),
     }
 }
 
@@ -73,6 +86,10 @@ impl Transaction {
             Self::AwaitingAmfRegistration(state) => state.reply(reply),
             Self::AwaitingAmfRegistrationUpdate(state) => state.reply(config, reply),
             Self::AwaitingRegistrationToModify(state) => state.reply(config, reply),
+            Self::AwaitingEarlierSubscriptions(state) => state.reply(reply),
+            Self::AwaitingSubscriptionCreation(state) => state.reply(config, reply),
+            Self::AwaitingSubscriptionToModify(state) => state.reply(reply),
+            Self::AwaitingSubscriptionUpdate(state) => state.reply(reply),
             Self::AwaitingSdmSubscriptions(state) => state.reply(config, reply),
             Self::AwaitingChangedData(state) => state.reply(reply),
             Self::AwaitingAmfOfDeleted(state) => state.reply(reply),

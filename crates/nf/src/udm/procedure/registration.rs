@@ -11,6 +11,7 @@
 //! ```
 
 use super::super::config::UdmConfig;
+use super::subscription::implicit_subscription;
 use super::{Step, Transaction};
 use crate::kit::{Caller, Identity, check_instance, context_in_reference};
 use pith_sbi::common::{AccessType, PatchItem, PatchOperation};
@@ -83,7 +84,7 @@ impl AwaitingAmfRegistrationUpdate {
     /// The end of the old AMF's implicit subscription to the UE's data (TS 29.503 5.2.2.3.2 `implicitUnsubscribe`): an AMF
     /// that was restarted with another instance id does not end it itself.
     fn unsubscription_of(&self, old: &Amf3GppAccessRegistration) -> Option<Request> {
-        let subs_id = super::relay::implicit_subscription(&old.amf_instance_id, &old.dereg_callback_uri);
+        let subs_id = implicit_subscription(&old.amf_instance_id, &old.dereg_callback_uri);
         (is_other_context(old, &self.request.body) && old.purge_flag != Some(true))
             .then(|| RemoveSdmSubscriptions { ue_id: self.request.ue_id.clone(), subs_id }.into())
     }
@@ -190,7 +191,7 @@ impl AwaitingRegistrationToModify {
         let ue_id = self.request.ue_id;
         let relay = if change.purge_flag == Some(true) {
             let callback = &checked.dereg_callback_uri;
-            let subs_id = super::relay::implicit_subscription(&checked.amf_instance_id, callback);
+            let subs_id = implicit_subscription(&checked.amf_instance_id, callback);
             super::relay::Relay::Purged(Box::new(RemoveSdmSubscriptions { ue_id: ue_id.clone(), subs_id }))
         } else {
             super::relay::Relay::AsItIs

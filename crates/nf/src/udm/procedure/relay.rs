@@ -2,8 +2,9 @@
 //! SMFs (5.3.2.2.3), results of authentications (5.4.2.3).
 
 use super::super::config::UdmConfig;
+use super::subscription::{IMPLICIT, check_subscriber, implicit_subscription};
 use super::{Step, Transaction};
-use crate::kit::{Caller, Instant, check_instance, context_in_reference};
+use crate::kit::{Caller, check_instance, context_in_reference};
 use pith_sbi::common::{PlmnIdNid, ServingPlmnId};
 use pith_sbi::nudm_sdm::{
     DataSetName, GetDataSets, PduSession, SdmSubscription, SubscriptionDataSets, UeContextInSmfData,
@@ -14,12 +15,11 @@ use pith_sbi::nudm_uecm::{
     SmfRegistration, SmfRegistrationInfo,
 };
 use pith_sbi::nudr_dr::{
-    CreateAuthenticationStatus, CreateOrUpdateSmfRegistration, CreateSdmSubscriptions,
-    DeleteAuthenticationStatus, DeleteSmfRegistration, QueryAmData, QueryAmfContextThreeGpp,
-    QuerySdmSubscriptions, QuerySmData, QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData,
-    RemoveSdmSubscriptions,
+    CreateAuthenticationStatus, CreateOrUpdateSmfRegistration, DeleteAuthenticationStatus,
+    DeleteSmfRegistration, QueryAmData, QueryAmfContextThreeGpp, QuerySdmSubscriptions, QuerySmData,
+    QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData, RemoveSdmSubscriptions,
 };
-use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Request, Response, Uri};
+use pith_sbi::{Cause, Created, Problem, Reply, Request, Response, Uri};
 use pith_types::Supi;
 
 /// How the UDR's reply is converted.
@@ -34,8 +34,6 @@ pub(in crate::udm) enum Relay {
     PduSessions,
     /// The registration of an SMF, as a resource of the UDM. The SMF context that had the session before is notified.
     SmfRegistered(Box<RegisterSmf>, Option<Box<DeregistrationNotification>>),
-    /// The subscription, as a resource of the UDM.
-    Subscribed(Supi, Box<SdmSubscription>),
     /// The registration of the session that another one replaces.
     FormerSmfRegistration(Box<RegisterSmf>),
     /// The subscription of the SMF of the former registration has ended: then the new one is stored.
@@ -76,7 +74,7 @@ pub(in crate::udm) struct DataSets {
 }
 
 /// The one request that serves an operation.
-pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Request) -> Step {
+pub(super) fn begin(config: &UdmConfig, from: Caller, request: Request) -> Step {
     let home = ServingPlmnId(config.plmn);
     let plmn = |asked: &Option<PlmnIdNid>| asked.as_ref().map_or(home, |asked| ServingPlmnId(asked.plmn_id));
     let (call, relay): (Request, Relay) = match request {
@@ -90,10 +88,8 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Req
             (query.into(), Relay::AsItIs)
         }
         Request::GetDataSets(r) => return data_sets(&r, plmn(&r.plmn_id)),
-        Request::SdmSubscribe(r) => return subscribe(now, r.ue_id, r.body),
         Request::SdmUnsubscribe(r) => {
-            if let Err(problem) = subscriber(&r.subscription_id).map_or(Ok(()), |id| check_instance(id, from))
-            {
+            if let Err(problem) = check_subscriber(&r.subscription_id, from) {
                 return Step::refuse(problem);
             }
             (RemoveSdmSubscriptions { ue_id: r.ue_id, subs_id: r.subscription_id }.into(), Relay::AsItIs)
@@ -135,35 +131,6 @@ fn selection(ue_id: Supi, serving_plmn_id: ServingPlmnId) -> Request {
     QuerySmfSelectData { ue_id, serving_plmn_id }.into()
 }
 
-/// The id of a subscription is derived from the time: it must be unique only among those of the UE. It also names the NF
-/// that subscribes, which alone may end the subscription. An NF has one implicit subscription to a UE's data: a new one
-/// replaces it, and it ends with the NF's registration.
-fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
-    let id = match body.implicit_unsubscribe {
-        Some(true) => implicit_subscription(&body.nf_instance_id, &body.callback_reference),
-        _ => {
-            // It does not replace another one: the response says so (TS 29.503 6.1.6.2.3).
-            body.unique_subscription = None;
-            format!("{:x}-{}", now.as_micros(), body.nf_instance_id)
-        }
-    };
-    body.subscription_id = Some(id.into());
-    let relay = Relay::Subscribed(supi.clone(), Box::new(body.clone()));
-    Step::Call(CreateSdmSubscriptions { ue_id: supi, body }.into(), Transaction::Relay(relay))
-}
-
-/// How the ids of implicit subscriptions begin.
-const IMPLICIT: &str = "implicit";
-
-/// The id of an NF's implicit subscription. If the NF's callback URI names a UE context, so does the id: two shards of an AMF
-/// are one NF instance, and the one that no longer serves the UE must not end the subscription of the other.
-pub(super) fn implicit_subscription(nf_instance_id: &NfInstanceId, callback: &Uri) -> String {
-    match context_in_reference(callback.id()) {
-        Some(context) => format!("{IMPLICIT}{context}-{nf_instance_id}"),
-        None => format!("{IMPLICIT}-{nf_instance_id}"),
-    }
-}
-
 impl Purged {
     /// Ends the AMF's implicit subscription. Others may be of SMFs whose registrations were not stored, and so do not end them.
     fn begin(of_amf: RemoveSdmSubscriptions, response: Response, reply: Reply) -> Step {
@@ -197,11 +164,6 @@ impl Purged {
         ends.push(of_amf);
         Step::Answer(Ok(response), ends.into_iter().map(Into::into).collect())
     }
-}
-
-/// The NF in the id of a subscription; one that an earlier version stored names none.
-fn subscriber(id: &str) -> Option<NfInstanceId> {
-    id.split_once('-')?.1.parse().ok()
 }
 
 /// Registers an SMF for a session, after the end of the implicit subscription of the SMF context that had the session before: that was lost before
@@ -433,11 +395,6 @@ impl Relay {
             }
             (Self::PduSessions, Response::SmfRegList(list)) => {
                 Response::UeContextInSmfData(Box::new(pdu_sessions(*list)))
-            }
-            (Self::Subscribed(supi, body), Response::SdmSubscriptionCreated(_)) => {
-                let id = body.subscription_id.as_deref().unwrap_or_default();
-                let location = location(format!("/nudm-sdm/v2/{supi}/sdm-subscriptions/{id}"));
-                Response::SdmSubscriptionCreated(Box::new(Created { location, body: *body }))
             }
             (Self::Confirmed(supi, body), Response::NoContent) => {
                 let location = location(format!("/nudm-ueau/v1/{supi}/auth-events/1"));

@@ -1,0 +1,280 @@
+//! Nudm_SDM_Subscribe and Nudm_SDM_ModifySubscription (TS 29.503 5.2.2.3, 5.2.2.7).
+//!
+//! ```text
+//!  NF ─> SdmSubscribe
+//!        AwaitingEarlierSubscriptions  <─ UDR   only if the new one expires
+//!        AwaitingSubscriptionCreation  <─ UDR
+//!  NF <─ 201 with the granted resources and expiry
+//!
+//!  NF ─> SdmModifySubscription
+//!        AwaitingSubscriptionToModify  <─ UDR
+//!        AwaitingSubscriptionUpdate    <─ UDR
+//!  NF <─ 200
+//! ```
+//!
+//! The UDM has no timers, as it keeps no subscriptions. An expired subscription gets no notification. The UDM removes it when it next reads the
+//! subscriptions of that subscriber: before a notification, before a new subscription that expires, and before a change of one.
+
+use super::super::config::UdmConfig;
+use super::{Step, Transaction};
+use crate::kit::{Caller, Instant, check_instance, context_in_reference};
+use pith_sbi::common::DateTime;
+use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubsModification, SdmSubscribe, SdmSubscription};
+use pith_sbi::nudr_dr::{
+    CreateSdmSubscriptions, QuerySdmSubscriptions, RemoveSdmSubscriptions, UpdateSdmSubscriptions,
+};
+use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Request, ResourceUri, Response, Uri};
+use pith_types::Supi;
+
+/// Waits for the subscriptions of the subscriber, some of which may have expired.
+pub(in crate::udm) struct AwaitingEarlierSubscriptions {
+    supi: Supi,
+    body: Box<SdmSubscription>,
+    /// When the request arrived.
+    time: DateTime,
+}
+
+/// Waits until the subscription is stored.
+pub(in crate::udm) struct AwaitingSubscriptionCreation {
+    supi: Supi,
+    body: Box<SdmSubscription>,
+    /// Removals of expired subscriptions.
+    removals: Vec<Request>,
+}
+
+/// Waits for the subscription that an NF changes.
+pub(in crate::udm) struct AwaitingSubscriptionToModify {
+    supi: Supi,
+    id: String,
+    change: SdmSubsModification,
+    /// When the request arrived.
+    time: DateTime,
+}
+
+/// Waits until the changed subscription is stored.
+pub(in crate::udm) struct AwaitingSubscriptionUpdate {
+    body: Box<SdmSubscription>,
+    /// Removals of expired subscriptions.
+    removals: Vec<Request>,
+}
+
+/// The data sets whose changes the UDM notifies.
+const NOTIFIED_DATA_SETS: [&str; 3] = ["am-data", "smf-select-data", "sm-data"];
+
+/// The data set that a monitored resource is.
+pub(super) fn data_set(resource: &ResourceUri) -> Option<&str> {
+    resource.0.split('?').next()?.rsplit('/').next()
+}
+
+/// What follows `/nudm-sdm/v2/` in the URI of a resource. The apiRoot is not compared: an absolute URI names the UDM as the NF reaches it, such as by
+/// an SCP or another instance, and an absolute-path reference names none.
+fn path_in_api(resource: &ResourceUri) -> Option<&str> {
+    let whole = resource.0.split(['?', '#']).next()?;
+    let path = match whole.split_once("://") {
+        Some((_, rest)) => rest.split_at_checked(rest.find('/')?)?.1,
+        None => whole,
+    };
+    let (prefix, path) = path.split_once("/nudm-sdm/v2/")?;
+    (prefix.is_empty() || prefix.starts_with('/')).then_some(path)
+}
+
+/// Checks that all resources are the subscriber's, and removes those whose changes the UDM does not notify: the answer has the others. If none is
+/// left, the subscription is refused (TS 29.503 5.2.2.3.2, table 6.1.7.3-1).
+fn grant_resources(supi: &Supi, resources: &mut Vec<ResourceUri>) -> Result<(), Box<Problem>> {
+    if resources.is_empty() {
+        return Err(Problem::mandatory_ie_incorrect("/monitoredResourceUris", "no resource").into());
+    }
+    for (index, resource) in resources.iter().enumerate() {
+        let owner = path_in_api(resource).and_then(|path| path.split('/').next());
+        if owner != Some(supi.as_str()) {
+            let at = format!("/monitoredResourceUris/{index}");
+            let why = "not a resource of the subscriber in this API";
+            return Err(Problem::mandatory_ie_incorrect(&at, why).into());
+        }
+    }
+    resources.retain(|resource| {
+        let data = path_in_api(resource).and_then(|path| path.split_once('/'));
+        data.is_some_and(|(_, data)| NOTIFIED_DATA_SETS.contains(&data))
+    });
+    if resources.is_empty() {
+        let problem = Problem::new(Cause::UnsupportedResourceUri);
+        return Err(problem.detail("changes of these resources are not notified").into());
+    }
+    Ok(())
+}
+
+/// The proposed expiry is granted, unless it is over.
+fn check_expiry(expires: Option<DateTime>, time: DateTime) -> Result<(), Box<Problem>> {
+    if expires.is_some_and(|expires| expires <= time) {
+        return Err(Problem::new(Cause::OptionalIeIncorrect).param("/expires", "this time is over").into());
+    }
+    Ok(())
+}
+
+/// The subscriptions that have not expired, and the removals of the others.
+pub(super) fn without_expired(
+    supi: &Supi,
+    subscriptions: Vec<SdmSubscription>,
+    time: DateTime,
+) -> (Vec<SdmSubscription>, Vec<Request>) {
+    let has_expired = |it: &SdmSubscription| it.expires.is_some_and(|expires| expires <= time);
+    let (expired, current): (Vec<_>, Vec<_>) = subscriptions.into_iter().partition(has_expired);
+    let ids = expired.into_iter().filter_map(|subscription| subscription.subscription_id);
+    let removal = |subs_id: String| Request::from(RemoveSdmSubscriptions { ue_id: supi.clone(), subs_id });
+    (current, ids.map(|id| removal(id.to_string())).collect())
+}
+
+/// How the ids of implicit subscriptions begin.
+pub(super) const IMPLICIT: &str = "implicit";
+
+/// The id of an NF's implicit subscription. If the NF's callback URI names a UE context, so does the id: two shards of an AMF
+/// are one NF instance, and the one that no longer serves the UE must not end the subscription of the other.
+pub(super) fn implicit_subscription(nf_instance_id: &NfInstanceId, callback: &Uri) -> String {
+    match context_in_reference(callback.id()) {
+        Some(context) => format!("{IMPLICIT}{context}-{nf_instance_id}"),
+        None => format!("{IMPLICIT}-{nf_instance_id}"),
+    }
+}
+
+/// The NF in the id of a subscription; one that an earlier version stored names none.
+fn subscriber(id: &str) -> Option<NfInstanceId> {
+    id.split_once('-')?.1.parse().ok()
+}
+
+/// Only the NF that has subscribed changes and ends its subscription.
+pub(super) fn check_subscriber(id: &str, from: Caller) -> Result<(), Box<Problem>> {
+    subscriber(id).map_or(Ok(()), |named| check_instance(named, from))
+}
+
+/// The id of a subscription is derived from the time: it must be unique only among those of the UE. It also names the NF
+/// that subscribes, which alone may end the subscription. An NF has one implicit subscription to a UE's data: a new one
+/// replaces it, and it ends with the NF's registration.
+pub(super) fn begin(config: &UdmConfig, now: Instant, request: SdmSubscribe) -> Step {
+    let SdmSubscribe { ue_id: supi, mut body } = request;
+    let time = config.identity.date_time(now);
+    if let Err(problem) = check_expiry(body.expires, time) {
+        return Step::refuse(problem);
+    }
+    if let Err(problem) = grant_resources(&supi, &mut body.monitored_resource_uris) {
+        return Step::refuse(problem);
+    }
+    let id = match body.implicit_unsubscribe {
+        Some(true) => implicit_subscription(&body.nf_instance_id, &body.callback_reference),
+        _ => {
+            // It does not replace another one: the response says so (TS 29.503 6.1.6.2.3).
+            body.unique_subscription = None;
+            format!("{:x}-{}", now.as_micros(), body.nf_instance_id)
+        }
+    };
+    body.subscription_id = Some(id.into());
+    let body = Box::new(body);
+    if body.expires.is_none() {
+        return create(supi, body, Vec::new());
+    }
+    // An NF that subscribes again and again would fill the UDR's room for subscriptions with expired ones.
+    let query = QuerySdmSubscriptions { ue_id: supi.clone() };
+    let state = AwaitingEarlierSubscriptions { supi, body, time };
+    Step::Call(query.into(), Transaction::AwaitingEarlierSubscriptions(state))
+}
+
+fn create(supi: Supi, body: Box<SdmSubscription>, removals: Vec<Request>) -> Step {
+    let create = CreateSdmSubscriptions { ue_id: supi.clone(), body: (*body).clone() };
+    let state = AwaitingSubscriptionCreation { supi, body, removals };
+    Step::Call(create.into(), Transaction::AwaitingSubscriptionCreation(state))
+}
+
+impl AwaitingEarlierSubscriptions {
+    /// If the UDR has none or fails, the reply to the creation decides.
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        let Self { supi, body, time } = self;
+        let mut earlier = match reply {
+            Ok(Response::SdmSubscriptions(earlier)) => *earlier,
+            _ => Vec::new(),
+        };
+        // The new one replaces that with its id.
+        earlier.retain(|subscription| subscription.subscription_id != body.subscription_id);
+        let (_, removals) = without_expired(&supi, earlier, time);
+        create(supi, body, removals)
+    }
+}
+
+impl AwaitingSubscriptionCreation {
+    pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
+        let Self { supi, body, removals } = self;
+        let answer = reply.map(|response| match response {
+            Response::SdmSubscriptionCreated(_) => {
+                let id = body.subscription_id.as_deref().unwrap_or_default();
+                let path = format!("/nudm-sdm/v2/{supi}/sdm-subscriptions/{id}");
+                let location = Uri::new(&config.identity.api_root, &path);
+                Response::SdmSubscriptionCreated(Box::new(Created { location, body: *body }))
+            }
+            other => other,
+        });
+        Step::Answer(answer, removals)
+    }
+}
+
+/// Nudm_SDM_ModifySubscription: another expiry, or other resources (TS 29.503 5.2.2.7.2).
+pub(super) fn begin_modification(
+    config: &UdmConfig,
+    now: Instant,
+    from: Caller,
+    request: SdmModifySubscription,
+) -> Step {
+    let SdmModifySubscription { ue_id: supi, subscription_id: id, body: mut change } = request;
+    if let Err(problem) = check_subscriber(&id, from) {
+        return Step::refuse(problem);
+    }
+    let time = config.identity.date_time(now);
+    if let Err(problem) = check_expiry(change.expires, time) {
+        return Step::refuse(problem);
+    }
+    if !change.monitored_resource_uris.is_empty()
+        && let Err(problem) = grant_resources(&supi, &mut change.monitored_resource_uris)
+    {
+        return Step::refuse(problem);
+    }
+    let query = QuerySdmSubscriptions { ue_id: supi.clone() };
+    let state = Box::new(AwaitingSubscriptionToModify { supi, id, change, time });
+    Step::Call(query.into(), Transaction::AwaitingSubscriptionToModify(state))
+}
+
+fn not_found() -> Box<Problem> {
+    Box::new(Problem::new(Cause::SubscriptionNotFound))
+}
+
+impl AwaitingSubscriptionToModify {
+    /// An expired subscription is not there any more.
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        let Self { supi, id, change, time } = self;
+        let all = match reply {
+            Ok(Response::SdmSubscriptions(all)) => *all,
+            Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no subscriptions")),
+            Err(problem) if problem.is(&Cause::DataNotFound) => Vec::new(),
+            Err(problem) => return Step::refuse(problem),
+        };
+        let (current, removals) = without_expired(&supi, all, time);
+        let found = current.into_iter().find(|it| it.subscription_id.as_deref() == Some(&*id));
+        let Some(mut body) = found else { return Step::Answer(Err(not_found()), removals) };
+        body.expires = change.expires.or(body.expires);
+        if !change.monitored_resource_uris.is_empty() {
+            body.monitored_resource_uris = change.monitored_resource_uris;
+        }
+        let update = UpdateSdmSubscriptions { ue_id: supi, subs_id: id, body: body.clone() };
+        let state = AwaitingSubscriptionUpdate { body: Box::new(body), removals };
+        Step::Call(update.into(), Transaction::AwaitingSubscriptionUpdate(state))
+    }
+}
+
+impl AwaitingSubscriptionUpdate {
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        let Self { body, removals } = self;
+        let answer = match reply {
+            Ok(_) => Ok(Response::SdmSubscription(body)),
+            // The NF has ended it meanwhile.
+            Err(problem) if problem.is(&Cause::DataNotFound) => Err(not_found()),
+            Err(problem) => Err(problem),
+        };
+        Step::Answer(answer, removals)
+    }
+}

@@ -1,0 +1,185 @@
+//! Subscriptions to changes of data: monitored resources, expiry, changes; the test acts as the UDR.
+
+use super::*;
+use pith_sbi::Problem;
+use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubsModification, SubscriptionDataSets};
+use pith_sbi::nudr_dr::{DataChangeNotification, DataChangeNotify};
+
+/// The time of all requests, in milliseconds since 1970.
+const NOW_MS: i64 = 1_000_000;
+
+fn bench_now() -> Bench<Udm> {
+    let mut bench = bench();
+    bench.now = Instant::from_micros(1_000_000_000);
+    bench
+}
+
+fn at(seconds_from_now: i64) -> Option<DateTime> {
+    Some(DateTime::from_unix_ms(NOW_MS + seconds_from_now * 1000))
+}
+
+fn subscription(resources: Vec<ResourceUri>, expires: Option<DateTime>) -> SdmSubscription {
+    let callback = Uri::new(&root("smf"), "/nsmf-callback/v1/sdm-change/1");
+    let mut body = SdmSubscription::new(instance(1), callback, resources);
+    body.expires = expires;
+    body
+}
+
+/// A subscription to SM data that the UDR has.
+fn stored(id: &str, expires: Option<DateTime>) -> SdmSubscription {
+    let mut body = subscription(vec![resource("sm-data")], expires);
+    body.subscription_id = Some(id.into());
+    body
+}
+
+fn list(subscriptions: Vec<SdmSubscription>) -> Reply {
+    Ok(Response::SdmSubscriptions(Box::new(subscriptions)))
+}
+
+/// The monitored resources, or status and cause of the refusal.
+type Granted = Result<Vec<ResourceUri>, (u16, Option<Cause>)>;
+
+/// What the UDM stores of a subscription to those resources.
+fn monitored(resources: Vec<ResourceUri>) -> Granted {
+    let seen = bench().request(SdmSubscribe { ue_id: supi(), body: subscription(resources, None) });
+    if seen.calls().is_empty() {
+        return Err((seen.problem().status, seen.cause().cloned()));
+    }
+    let (_, Request::CreateSdmSubscriptions(create)) = seen.call() else { panic!("{seen:?}") };
+    Ok(create.body.monitored_resource_uris.clone())
+}
+
+fn removed(seen: &Seen) -> Vec<String> {
+    let removals = seen.calls().into_iter().filter_map(|(_, _, request)| match request {
+        Request::RemoveSdmSubscriptions(remove) => Some(remove.subs_id.clone()),
+        _ => None,
+    });
+    removals.collect()
+}
+
+/// TS 29.503 5.2.2.3.2. The UDM may be known by another host, port or prefix, such as that of an SCP.
+#[test]
+fn resources_of_the_subscriber_are_monitored() {
+    for root in ["", "http://udm:8080", "https://scp.example:443/udm-1"] {
+        let uri: ResourceUri = format!("{root}{}", resource("sm-data?single-nssai=1").0).as_str().into();
+        assert_eq!(monitored(vec![uri.clone()]), Ok(vec![uri]));
+    }
+}
+
+#[test]
+fn resources_of_other_subscribers_and_apis_are_refused() {
+    let incorrect: Granted = Err((400, Some(Cause::MandatoryIeIncorrect)));
+    assert_eq!(monitored(vec![]), incorrect);
+    for wrong in [
+        "/nudm-sdm/v2/imsi-999700000000002/am-data",
+        "http://udm:80/nudm-sdm/v2/imsi-999700000000002/am-data",
+        "http://udm:80/nudm-sdm/v2/imsi-9997000000000010/am-data",
+        "http://udm:80/nudm-sdm/v1/imsi-999700000000001/am-data",
+        "http://udr:80/nudr-dr/v2/subscription-data/imsi-999700000000001/am-data",
+        "http://udm:80?/nudm-sdm/v2/imsi-999700000000001/am-data",
+        "nudm-sdm/v2/imsi-999700000000001/am-data",
+        "am-data",
+        "",
+    ] {
+        assert_eq!(monitored(vec![resource("am-data"), wrong.into()]), incorrect, "{wrong}");
+    }
+}
+
+#[test]
+fn resources_whose_changes_are_not_notified_are_not_granted() {
+    let granted = monitored(vec![resource("trace-data"), resource("am-data"), resource("am-data/sor-ack")]);
+    assert_eq!(granted, Ok(vec![resource("am-data")]));
+    assert_eq!(monitored(vec![resource("trace-data")]), Err((501, Some(Cause::UnsupportedResourceUri))));
+}
+
+#[test]
+fn a_subscription_that_expires_removes_those_that_have_expired() {
+    let mut bench = bench_now();
+    let over = SdmSubscribe { ue_id: supi(), body: subscription(vec![resource("sm-data")], at(0)) };
+    assert_eq!(bench.request(over).cause(), Some(&Cause::OptionalIeIncorrect));
+    let body = subscription(vec![resource("sm-data")], at(60));
+    let asked = bench.request(SdmSubscribe { ue_id: supi(), body });
+    assert_eq!(asked.operations(), [Operation::QuerySdmSubscriptions]);
+    let earlier = vec![stored("1-a", at(-1)), stored("2-a", at(1)), stored("3-a", None)];
+    let asked = bench.reply(asked.call().0, list(earlier));
+    let (tag, Request::CreateSdmSubscriptions(create)) = asked.call() else { panic!("{asked:?}") };
+    let created = Created { location: Uri::new(&root("udr"), "/x"), body: create.body.clone() };
+    let seen = bench.reply(tag, Ok(Response::SdmSubscriptionCreated(Box::new(created))));
+    let Response::SdmSubscriptionCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(created.body.expires, at(60), "as proposed");
+    assert_eq!(removed(&seen), ["1-a"]);
+}
+
+/// Time passes without a timer: the UDM compares the stored expiry.
+#[test]
+fn an_expired_subscription_is_not_notified_and_removed() {
+    let mut bench = bench_now();
+    let uri = DataChangeNotification::callback_uri(&root("udm"), &NfType::Udm, supi().as_str());
+    let mut body = DataChangeNotify::default();
+    body.ue_id = Some(supi());
+    let asked = bench.request(DataChangeNotification { uri, body });
+    let asked = bench.reply(asked.call().0, list(vec![stored("1-a", at(-1)), stored("2-a", at(1))]));
+    let sets = Response::SubscriptionDataSets(Box::new(SubscriptionDataSets::default()));
+    let seen = bench.reply(asked.call().0, Ok(sets));
+    assert_eq!(seen.operations(), [Operation::SdmChangeNotification], "the second one");
+    let seen = bench.reply(seen.call().0, Ok(Response::NoContent));
+    assert_eq!((seen.answer(), removed(&seen)), (&Response::NoContent, vec!["1-a".to_owned()]));
+}
+
+fn id() -> String {
+    format!("5e8-{}", instance(1))
+}
+
+fn modify(bench: &mut Bench<Udm>, change: SdmSubsModification) -> Seen {
+    bench.request(SdmModifySubscription { ue_id: supi(), subscription_id: id(), body: change })
+}
+
+/// TS 29.503 5.2.2.7.2.
+#[test]
+fn an_nf_changes_expiry_and_resources_of_its_subscription() {
+    let mut bench = bench_now();
+    let mut change = SdmSubsModification::default();
+    change.expires = at(120);
+    let asked = modify(&mut bench, change);
+    assert_eq!(asked.operations(), [Operation::QuerySdmSubscriptions]);
+    let asked = bench.reply(asked.call().0, list(vec![stored("1-a", at(-1)), stored(&id(), at(1))]));
+    let (tag, Request::UpdateSdmSubscriptions(update)) = asked.call() else { panic!("{asked:?}") };
+    assert_eq!((update.subs_id.as_str(), &update.body), (id().as_str(), &stored(&id(), at(120))));
+    let seen = bench.reply(tag, Ok(Response::NoContent));
+    assert_eq!(seen.answer(), &Response::SdmSubscription(Box::new(stored(&id(), at(120)))));
+    assert_eq!(removed(&seen), ["1-a"]);
+
+    let mut change = SdmSubsModification::default();
+    change.monitored_resource_uris = vec![resource("am-data"), resource("trace-data")];
+    let asked = modify(&mut bench, change);
+    let asked = bench.reply(asked.call().0, list(vec![stored(&id(), at(1))]));
+    let (_, Request::UpdateSdmSubscriptions(update)) = asked.call() else { panic!("{asked:?}") };
+    assert_eq!(update.body.monitored_resource_uris, [resource("am-data")]);
+    assert_eq!(update.body.expires, at(1));
+}
+
+#[test]
+fn a_change_of_a_subscription_is_refused_with_the_reason() {
+    let mut bench = bench_now();
+    let mut foreign = SdmSubsModification::default();
+    foreign.monitored_resource_uris = vec!["/nudm-sdm/v2/imsi-999700000000002/am-data".into()];
+    assert_eq!(modify(&mut bench, foreign).cause(), Some(&Cause::MandatoryIeIncorrect));
+    let mut over = SdmSubsModification::default();
+    over.expires = at(-1);
+    assert_eq!(modify(&mut bench, over).cause(), Some(&Cause::OptionalIeIncorrect));
+    bench.caller = testing::client(2);
+    let of_other = modify(&mut bench, SdmSubsModification::default());
+    assert_eq!(of_other.problem().status, 403, "it is that of NF 1");
+    bench.caller = testing::client(1);
+    let missing = || Err(Box::new(Problem::data_not_found()));
+    for all in [missing(), list(vec![stored("1-a", None)]), list(vec![stored(&id(), at(0))])] {
+        let asked = modify(&mut bench, SdmSubsModification::default());
+        let seen = bench.reply(asked.call().0, all);
+        assert_eq!(seen.cause(), Some(&Cause::SubscriptionNotFound));
+    }
+    let asked = modify(&mut bench, SdmSubsModification::default());
+    let asked = bench.reply(asked.call().0, list(vec![stored(&id(), None)]));
+    let ended = bench.reply(asked.call().0, missing());
+    assert_eq!(ended.cause(), Some(&Cause::SubscriptionNotFound), "meanwhile");
+    assert!(bench.nf.entries.is_empty());
+}
