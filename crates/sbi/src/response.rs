@@ -195,6 +195,8 @@ responses! {
     AppSessionContext 200 body: AppSessionContext;
     /// A created subscription to events of an application session.
     EventsSubscCreated 201 body: Created<EventsSubscReqData>;
+    /// A changed subscription to events of an application session.
+    EventsSubsc 200 body: EventsSubscReqData;
 
     /// A created SM policy association.
     SmPolicyDecisionCreated 201 body: Created<SmPolicyDecision>;

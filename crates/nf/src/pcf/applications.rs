@@ -8,7 +8,7 @@
 //! | bit rates | maximum `marBw`; guaranteed `mirBw`, else `marBw`; of audio and video without rates 64 kbit/s and 512 kbit/s |
 //! | gates | `fStatus` of the IP flow, else of the component (TS 29.513 7.3.3); flows that are REMOVED have no rule |
 //! | change (4.2.3) | a merge patch of media, priority and subscription |
-//! | events | FAILED_RESOURCES_ALLOCATION; other events are accepted and never occur |
+//! | events | FAILED_RESOURCES_ALLOCATION; the answer's subscription has no others (4.2.2.2, 4.2.6.2). The SMF answers before gNB and UE have the flows, so that the PCF does not know of success |
 //! | end of the PDU session | the application is requested to end its session (4.2.5.3) |
 
 use super::latest::{Mark, text_mark};
@@ -119,7 +119,8 @@ impl Pcf {
         context: AppSessionContext,
         out: &mut Outbox,
     ) -> Result<Response, Box<Problem>> {
-        let request = context.asc_req_data.ok_or_else(|| Problem::mandatory_ie_missing("ascReqData"))?;
+        let mut request = context.asc_req_data.ok_or_else(|| Problem::mandatory_ie_missing("ascReqData"))?;
+        keep_reported_events(&mut request.ev_subsc);
         if request.ue_ipv4.is_none() && request.ue_ipv6.is_none() {
             return Err(Problem::mandatory_ie_missing("ueIpv4 or ueIpv6").into());
         }
@@ -176,7 +177,8 @@ impl Pcf {
         let addresses = Addresses::of(&association.context);
         let rules = association.rules.as_mut().ok_or_else(not_found)?;
         let request = rules.applications.get(&number).map(|it| &it.request).ok_or_else(not_found)?;
-        let request = merged(request, &patch.asc_req_data.unwrap_or_default())?;
+        let mut request = merged(request, &patch.asc_req_data.unwrap_or_default())?;
+        keep_reported_events(&mut request.ev_subsc);
         let result = install(rules, number, &request, addresses);
         if let (Ok(()), Some(application)) = (&result, rules.applications.get_mut(&number)) {
             application.request = request.clone();
@@ -185,14 +187,20 @@ impl Pcf {
         result.map(|()| Response::AppSessionContext(Box::new(context_of(request))))
     }
 
-    /// Npcf_PolicyAuthorization_Subscribe and Unsubscribe (TS 29.514 4.2.6, 4.2.7): the subscription to events; `None` ends it.
+    /// Npcf_PolicyAuthorization_Subscribe and Unsubscribe (TS 29.514 4.2.6, 4.2.7): the subscription to events; `None` ends it. The answer has the
+    /// events that the PCF reports, if these are not all.
     pub(super) fn subscribe_application(
         &mut self,
         id: &str,
         from: Caller,
-        subscription: Option<EventsSubscReqData>,
+        requested: Option<EventsSubscReqData>,
     ) -> Result<Response, Box<Problem>> {
         let (key, number) = self.application(id, from)?;
+        let mut subscription = requested.clone();
+        keep_reported_events(&mut subscription);
+        if requested.is_some() && subscription.is_none() {
+            return Err(refused("none of these events is reported"));
+        }
         let association = self.associations.get_mut(key).ok_or_else(not_found)?;
         let context = association.id;
         let application = association.rules.as_mut().and_then(|it| it.applications.get_mut(&number));
@@ -202,7 +210,11 @@ impl Pcf {
         check_size(&request)?;
         application.request = request;
         self.changed(key);
-        let Some(body) = subscription.filter(|_| former.is_none()) else { return Ok(Response::NoContent) };
+        let is_whole = subscription == requested;
+        let Some(body) = subscription else { return Ok(Response::NoContent) };
+        if former.is_some() {
+            return Ok(if is_whole { Response::NoContent } else { Response::EventsSubsc(Box::new(body)) });
+        }
         let session = uri_of(&self.root, &self.references, context, number);
         let location = Uri::new(&self.root, &format!("{}/events-subscription", session.path));
         Ok(Response::EventsSubscCreated(Box::new(Created { location, body })))
@@ -330,6 +342,16 @@ fn check_size(request: &AppSessionContextReqData) -> Result<(), Box<Problem>> {
         return Err(refused("the request is too long"));
     }
     Ok(())
+}
+
+/// Removes events that the PCF never reports, and a subscription to no others.
+fn keep_reported_events(subscription: &mut Option<EventsSubscReqData>) {
+    let Some(EventsSubscReqData { events, .. }) = subscription else { return };
+    let requested = events.len();
+    events.retain(|it| it.event == AfEvent::FailedResourcesAllocation);
+    if events.is_empty() && requested > 0 {
+        *subscription = None;
+    }
 }
 
 fn refused(why: &str) -> Box<Problem> {

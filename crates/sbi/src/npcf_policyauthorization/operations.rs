@@ -41,7 +41,7 @@ operations! {
     UpdateEventsSubsc "Npcf_PolicyAuthorization_Subscribe" "updateEventsSubsc"
     Put ["app-sessions", app_session_id, "events-subscription"] { app_session_id: String }
     body EventsSubscReqData
-    => [EventsSubscCreated, NoContent];
+    => [EventsSubscCreated, EventsSubsc, NoContent];
 
     /// Ends the subscription to events of an application session.
     DeleteEventsSubsc "Npcf_PolicyAuthorization_Unsubscribe" "DeleteEventsSubsc"

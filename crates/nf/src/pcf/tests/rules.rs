@@ -441,6 +441,52 @@ fn an_application_subscribes_to_events_and_unsubscribes() {
     assert_eq!(bench.request(delete).problem().status, 403);
 }
 
+fn events(events: &[AfEvent]) -> EventsSubscReqData {
+    EventsSubscReqData::new(events.iter().cloned().map(AfEventSubscription::new).collect::<Vec<_>>())
+}
+
+/// An application that gets no notification of success would wait for it (TS 29.514 4.2.2.2, 4.2.3.2).
+#[test]
+fn an_answer_to_an_application_has_the_events_that_are_reported() {
+    let (mut bench, _) = with_session();
+    let failed = events(&[AfEvent::FailedResourcesAllocation]);
+    let all = [AfEvent::SuccessfulResourcesAllocation, AfEvent::FailedResourcesAllocation, AfEvent::QosNotif];
+    let granted = |requested: EventsSubscReqData, bench: &mut Bench<Pcf>| {
+        let mut context = call(None);
+        context.asc_req_data.as_mut().unwrap().ev_subsc = Some(requested);
+        let (id, seen) = called(bench, context);
+        let Response::AppSessionCreated(created) = seen.answer() else { panic!("{seen:?}") };
+        (id, created.body.asc_req_data.as_ref().unwrap().ev_subsc.clone())
+    };
+    assert_eq!(granted(events(&all), &mut bench).1, Some(failed.clone()));
+    let (id, none) = granted(events(&[AfEvent::QosNotif, AfEvent::UsageReport]), &mut bench);
+    assert_eq!(none, None);
+    let more =
+        json!({"evSubsc": {"events": [{"event": "QOS_NOTIF"}, {"event": "FAILED_RESOURCES_ALLOCATION"}]}});
+    let seen = patch(&mut bench, &id, more);
+    let Response::AppSessionContext(context) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(context.asc_req_data.as_ref().unwrap().ev_subsc, Some(failed));
+}
+
+/// TS 29.514 4.2.6.2.
+#[test]
+fn a_subscription_to_events_has_those_that_are_reported() {
+    let (mut bench, _) = with_session();
+    let mut silent = call(None);
+    silent.asc_req_data.as_mut().unwrap().ev_subsc = None;
+    let (id, _) = called(&mut bench, silent);
+    let mut subscribe = |body| bench.request(UpdateEventsSubsc { app_session_id: id.clone(), body });
+    let refused = subscribe(events(&[AfEvent::SuccessfulResourcesAllocation]));
+    assert_eq!(refused.cause(), Some(&Cause::RequestedServiceNotAuthorized));
+    let some = || events(&[AfEvent::PlmnChg, AfEvent::FailedResourcesAllocation]);
+    let failed = events(&[AfEvent::FailedResourcesAllocation]);
+    let seen = subscribe(some());
+    let Response::EventsSubscCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(created.body, failed);
+    assert_eq!(subscribe(some()).answer(), &Response::EventsSubsc(Box::new(failed.clone())));
+    assert_eq!(subscribe(failed).answer(), &Response::NoContent);
+}
+
 /// The SMF enforces the medium as it was before the change (TS 29.514 4.2.5.8).
 #[test]
 fn an_application_gets_to_know_that_its_change_has_no_resources() {

@@ -41,7 +41,8 @@ pub fn response(outcome: Outcome) -> Response {
         O::PolicyAssociationCreated | O::PolicyAssociation | O::PolicyUpdate
         | O::AmRequestedValueRep | O::SmPolicyDecisionCreated | O::SmPolicyDecision
         | O::SmPolicyControl | O::SmPolicyUpdateNotifyResult
-        | O::AppSessionCreated | O::AppSessionContext | O::EventsSubscCreated => policy(outcome),
+        | O::AppSessionCreated | O::AppSessionContext | O::EventsSubscCreated
+        | O::EventsSubsc => policy(outcome),
         O::NfProfileCreated | O::NfProfile | O::UriList | O::SubscriptionDataCreated
         | O::SubscriptionData | O::SearchResult | O::AccessTokenRsp => repository(outcome),
         O::AuthorizedNetworkSliceInfo => slices(),
@@ -265,6 +266,9 @@ fn policy(outcome: Outcome) -> Response {
             "/npcf-policyauthorization/v1/app-sessions/4/events-subscription",
             json!({"events": [{"event": "FAILED_RESOURCES_ALLOCATION"}]}),
         )),
+        Outcome::EventsSubsc => Response::EventsSubsc(body(json!({
+            "events": [{"event": "FAILED_RESOURCES_ALLOCATION"}]
+        }))),
         Outcome::AppSessionContext => Response::AppSessionContext(body(app_session())),
         Outcome::SmPolicyDecisionCreated => Response::SmPolicyDecisionCreated(created(
             "/npcf-smpolicycontrol/v1/sm-policies/4",
