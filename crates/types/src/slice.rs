@@ -1,6 +1,6 @@
 //! Slices and data networks (TS 23.003 9A, 28.4).
 
-use crate::{ParseError, serde_as_text};
+use crate::{ParseError, Plmn, serde_as_text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -82,6 +82,13 @@ impl Dnn {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The network identifier of a DNN with the operator identifier of that network: `internet` of `internet.mnc070.mcc999.gprs`. `None` for a
+    /// DNN without operator identifier, or with that of another network (TS 23.003 9A, 9.1.2).
+    pub fn network_identifier_in(&self, network: Plmn) -> Option<Self> {
+        let operator = format!(".mnc{:0>3}.mcc{}.gprs", network.mnc(), network.mcc());
+        self.0.strip_suffix(operator.as_str()).map(|name| Self(name.into()))
+    }
 }
 
 impl fmt::Display for Dnn {
@@ -120,6 +127,19 @@ mod tests {
         assert_eq!(serde_json::from_str::<Snssai>(r#"{"sst":1,"sd":"ffffff"}"#).unwrap(), plain);
         assert!("1-xyz".parse::<Snssai>().is_err());
         assert!("256".parse::<Snssai>().is_err());
+    }
+
+    #[test]
+    fn a_dnn_may_have_an_operator_identifier() {
+        let dnn = |text: &str| text.parse::<Dnn>().unwrap();
+        let [home, other] = ["999/70", "001/01"].map(|plmn| plmn.parse::<Plmn>().unwrap());
+        let full = dnn("Internet.MNC070.MCC999.GPRS");
+        assert_eq!(full.network_identifier_in(home), Some(dnn("internet")));
+        assert_eq!(full.network_identifier_in(other), None);
+        assert_eq!(dnn("a.b.mnc001.mcc001.gprs").network_identifier_in(other), Some(dnn("a.b")));
+        for without in ["internet", "mnc070.mcc999.gprs", "internet.mnc70.mcc999.gprs", "x.mnc070.mcc999"] {
+            assert_eq!(dnn(without).network_identifier_in(home), None, "{without}");
+        }
     }
 
     #[test]

@@ -249,6 +249,11 @@ impl AmfConfig {
         self.plmns.iter().any(|served| served.plmn == plmn)
     }
 
+    /// The network identifier of a DNN whose operator identifier is that of a served network (TS 23.003 9A).
+    pub(super) fn network_identifier(&self, dnn: &Dnn) -> Option<Dnn> {
+        self.plmns.iter().find_map(|served| dnn.network_identifier_in(served.plmn))
+    }
+
     /// The AMF's GUAMI for a UE there: the AMF has one in each network (TS 23.003 2.10.1; TS 23.501 5.18.2a).
     pub(super) fn guami_in(&self, location: Option<UserLocation>) -> Guami {
         self.guami_in_network(location.map(|location| location.tai.plmn_id))

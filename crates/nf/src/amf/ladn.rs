@@ -32,7 +32,11 @@ pub(super) fn information(
     requested: Option<&LadnIndication>,
 ) -> Option<LadnInformation> {
     let subscription = ue.subscription.as_ref().filter(|_| !ue.is_emergency_registered())?;
-    let is_wanted = |dnn: &Dnn| requested.is_none_or(|list| list.0.is_empty() || list.0.contains(dnn));
+    let is_name_of =
+        |dnn: &Dnn, name: &Dnn| name == dnn || config.network_identifier(name).as_ref() == Some(dnn);
+    let is_wanted = |dnn: &Dnn| {
+        requested.is_none_or(|list| list.0.is_empty() || list.0.iter().any(|name| is_name_of(dnn, name)))
+    };
     let is_subscribed = |dnn: &Dnn| {
         subscription.dnns.iter().any(|it| it.dnn.as_ref().is_none_or(|subscribed| subscribed == dnn))
     };

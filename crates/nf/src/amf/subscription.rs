@@ -87,6 +87,11 @@ impl Subscription {
         self.dnns.iter().any(|known| known.snssai == *slice && fits(known))
     }
 
+    /// Whether a data network of that name is subscribed, in any slice; not by a wildcard.
+    pub fn names_dnn(&self, dnn: &Dnn) -> bool {
+        self.dnns.iter().any(|known| known.dnn.as_ref() == Some(dnn))
+    }
+
     /// The data network if the UE requests none in the slice: the default one, else the first (TS
     /// 23.501 5.6.1).
     pub fn default_dnn(&self, slice: &Snssai) -> Option<&Dnn> {

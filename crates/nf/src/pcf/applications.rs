@@ -29,7 +29,7 @@ use pith_sbi::npcf_smpolicycontrol::{
     FlowDirection, FlowInformation, FlowStatus, PccRule, QosData, RuleStatus, TrafficControlData,
 };
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Response, Uri};
-use pith_types::{BitRate, ContextId};
+use pith_types::{BitRate, ContextId, Dnn};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -89,13 +89,17 @@ impl Pcf {
         let v6 = Marks::of(prefixes.iter().map(|prefix| text_mark(prefix)));
         let is_marked = |mark: Mark| v4.map_or_else(|| v6.has(mark.v6), |v4| mark.v4 == v4);
         let is_prefix = |prefix: &str| prefixes.iter().any(|known| known == prefix);
+        // TS 23.003 9A: the SMF has removed the operator identifier.
+        let names = |dnn: &Dnn, known: &Dnn| {
+            dnn == known || dnn.network_identifier_in(self.identity.plmn).as_ref() == Some(known)
+        };
         let is_it = |key: &Key| {
             let Some(association) = self.associations.view(*key) else { return true };
             let Context::Session(context) = &association.context else { return false };
             association.creating.is_none()
                 && (request.ue_ipv4.is_none() || context.ipv4_address == request.ue_ipv4)
                 && (v4.is_some() || context.ipv6_address_prefix.as_deref().is_some_and(is_prefix))
-                && request.dnn.as_ref().is_none_or(|dnn| *dnn == context.dnn)
+                && request.dnn.as_ref().is_none_or(|dnn| names(dnn, &context.dnn))
                 && request.slice_info.as_ref().is_none_or(|slice| *slice == context.slice_info)
                 && request.supi.as_ref().is_none_or(|supi| *supi == context.supi)
         };

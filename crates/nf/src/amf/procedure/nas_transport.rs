@@ -32,7 +32,7 @@ pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTran
                 id,
                 request_type: transport.request_type.map(RequestType::as_received),
                 snssai: transport.snssai.map(|mapped| mapped.snssai),
-                dnn: transport.dnn,
+                dnn: transport.dnn.map(|dnn| requested_network(ue, env, dnn)),
             };
             let asked = (routing.snssai, routing.dnn.clone());
             let way = session_message(ue, env, routing, &payload);
@@ -48,6 +48,13 @@ pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTran
         Ok(()) => NasOutcome::Waiting(Nf::Smf),
         Err(error) => send_back(ue, env, kind, id, &payload, error),
     }
+}
+
+/// The requested DNN without the operator identifier of a served network, unless the subscription has it with that (TS 23.003 9A).
+fn requested_network(ue: &UeContext, env: &Env<'_>, dnn: Dnn) -> Dnn {
+    let is_subscribed = ue.subscription.as_deref().is_some_and(|subscription| subscription.names_dnn(&dnn));
+    let identifier = env.config.network_identifier(&dnn).filter(|_| !is_subscribed);
+    identifier.unwrap_or(dnn)
 }
 
 /// The routing IEs that accompany a 5GSM message.

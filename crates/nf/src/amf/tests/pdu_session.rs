@@ -42,6 +42,22 @@ fn missing_session_parameters_come_from_the_subscription() {
     assert!(body.ue_location.is_some() && body.supi.is_some() && body.pei.is_some());
 }
 
+/// TS 23.003 9A.
+#[test]
+fn a_dnn_with_the_operator_identifier_of_the_network_is_that_of_its_network_identifier() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::PostSmContexts, None);
+    let mut transport = establishment(5);
+    transport.dnn = Some("internet.mnc001.mcc001.gprs".parse().unwrap());
+    phone.send(&mut world, transport.clone());
+    let back = came_back(&mut world, &mut phone);
+    assert_eq!(back.cause, Some(GmmCause::DnnNotSupportedOrNotSubscribedInTheSlice), "of another network");
+    transport.dnn = Some("internet.mnc070.mcc999.gprs".parse().unwrap());
+    phone.send(&mut world, transport);
+    let Request::PostSmContexts(request) = &world.calls[0].2 else { panic!() };
+    assert_eq!(request.body.dnn.as_ref().unwrap().as_str(), "internet");
+}
+
 #[test]
 fn a_data_network_that_is_not_subscribed_is_refused() {
     let (mut world, mut phone) = registered();

@@ -592,6 +592,9 @@ fn an_application_is_bound_by_address_and_data_network() {
         assert!(!bench.nf.has_context(&request.clone().into()), "the next shard is asked");
         assert_eq!(bench.request(request).cause(), Some(&Cause::PduSessionNotAvailable));
     }
+    let mut full = call(None);
+    full.asc_req_data.as_mut().unwrap().dnn = Some("internet.mnc070.mcc999.gprs".parse().unwrap());
+    called(&mut bench, full);
     let mut none = call(None);
     none.asc_req_data.as_mut().unwrap().ue_ipv4 = None;
     assert_eq!(bench.request(PostAppSession { body: none }).problem().status, 400);

@@ -91,6 +91,15 @@ fn who_asks_for_ipv4v6_is_told_that_only_ipv4_is_allowed() {
     assert_eq!(accept.cause, Some(GsmCause::PduSessionTypeIpv4OnlyAllowed));
 }
 
+/// TS 23.003 9A.
+#[test]
+fn a_dnn_with_the_operator_identifier_of_the_network_is_found_by_its_network_identifier() {
+    let mut world = World::new();
+    world.post_to("internet.mnc070.mcc999.gprs", establishment(|_| {}));
+    let GsmBody::PduSessionEstablishmentAccept(accept) = &world.n1[0].body else { panic!() };
+    assert_eq!(accept.dnn.as_ref().unwrap().as_str(), "internet");
+}
+
 #[test]
 fn requests_that_can_not_be_served_are_rejected_at_once() {
     let refused = |dnn, n1| {
@@ -106,6 +115,11 @@ fn requests_that_can_not_be_served_are_rejected_at_once() {
     let cases = [
         (
             refused("ims", establishment(|_| {})),
+            GsmCause::MissingOrUnknownDnnInASlice,
+            Cause::DnnNotSupported,
+        ),
+        (
+            refused("internet.mnc001.mcc001.gprs", establishment(|_| {})),
             GsmCause::MissingOrUnknownDnnInASlice,
             Cause::DnnNotSupported,
         ),

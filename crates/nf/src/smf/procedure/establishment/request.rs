@@ -15,7 +15,7 @@ use pith_nas::{GsmBody, GsmMessage};
 use pith_sbi::common::PresenceState;
 use pith_sbi::nsmf_pdusession::{RequestType, SmContextCreateData, SmContextCreateErrorData};
 use pith_sbi::{Problem, ProblemMore};
-use pith_types::{Dnn, Snssai, Supi, Tac, UeIdentity};
+use pith_types::{Dnn, Plmn, Snssai, Supi, Tac, UeIdentity};
 
 /// A request that passed the checks.
 struct Accepted {
@@ -58,7 +58,7 @@ impl Smf {
         data: SmContextCreateData,
         out: &mut Outbox,
     ) {
-        let accepted = match check(&self.shared.config, &data) {
+        let accepted = match check(&self.shared.config, self.shared.identity.plmn, &data) {
             Ok(accepted) => accepted,
             Err(refused) => return refuse(reply, &refused, out),
         };
@@ -128,7 +128,7 @@ impl Smf {
     }
 }
 
-fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Refused> {
+fn check(config: &SmfConfig, home: Plmn, data: &SmContextCreateData) -> Result<Accepted, Refused> {
     let octets = data.n1_sm_msg.as_ref().map(|message| message.content.clone()).unwrap_or_default();
     let (pdu_session_id, pti) = (data.pdu_session_id.unwrap_or(0), octets.get(2).copied().unwrap_or(0));
     let refused = |error| Refused { ue: identity_of(data), pdu_session_id, pti, error };
@@ -152,6 +152,7 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     let (Some(ue), Some(dnn), Some(snssai)) = (identity_of(data), data.dnn.clone(), data.s_nssai) else {
         return Err(refused(EstablishmentError::WrongMessage));
     };
+    let dnn = configured_name(config, [home, data.serving_network.plmn_id], dnn, &snssai);
     let source = match &ue {
         _ if is_emergency(data) => {
             let services = config.emergency.as_ref().filter(|it| it.dnn == dnn && it.snssai == snssai);
@@ -235,6 +236,16 @@ fn check_kind(
         None | Some(SscMode::Mode1) => Ok(ip),
         Some(_) => Err(EstablishmentError::SscMode),
     }
+}
+
+/// The requested DNN if the configuration has it, or else its network identifier if its operator identifier is that of one of these networks
+/// (TS 23.003 9A).
+fn configured_name(config: &SmfConfig, networks: [Plmn; 2], requested: Dnn, snssai: &Snssai) -> Dnn {
+    if config.network(&requested, snssai).is_some() {
+        return requested;
+    }
+    let identifier = networks.into_iter().find_map(|network| requested.network_identifier_in(network));
+    identifier.unwrap_or(requested)
 }
 
 fn unknown_network(config: &SmfConfig, dnn: &Dnn, snssai: &Snssai) -> EstablishmentError {
