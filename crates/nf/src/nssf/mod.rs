@@ -1,4 +1,7 @@
 //! Network Slice Selection Function (TS 29.531): selects the slices that a UE may use (TS 23.501 5.15.5.2.1).
+//!
+//! The slices of tracking areas are those of the configuration, and the NSSF keeps no state: it does not offer Nnssf_NSSAIAvailability (TS 29.531
+//! 5.3), nor does the NRF have it in the NSSF's profile. A request for it gets INVALID_API (TS 29.500 table 5.2.7.2-1).
 
 #[cfg(test)]
 mod tests;

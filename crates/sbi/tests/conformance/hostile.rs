@@ -18,6 +18,12 @@ fn unknown_paths_are_refused() {
     for path in ["", "/", "//", "/nudm-sdm", "/nudm-sdm/v1/imsi-1/nssai", "/x/v1/y", "/%6eudm-sdm/v2/a"] {
         assert_eq!(get(path), (400, Some(Cause::InvalidApi)), "{path}");
     }
+    // A service that no NF offers or registers is an unsupported API, too (TS 29.500 table 5.2.7.2-1).
+    let of_nssf = "/nnssf-nssaiavailability/v1/nssai-availability/4ad8a1f0-5b0e-4b5c-9d1e-0123456789ab";
+    let problem = refused(&HttpRequest::new(Method::Put, of_nssf));
+    let answer = problem.to_http(None);
+    assert_eq!((answer.status, answer.content_type.as_deref()), (400, Some("application/problem+json")));
+    assert_eq!(problem.details.cause, Some(Cause::InvalidApi));
     for path in [
         "/nudm-sdm/v2/imsi-999700000000001/no-such-data",
         "/nudm-sdm/v2/imsi-999700000000001/nssai/",
