@@ -244,7 +244,7 @@ fn not_found() -> Box<Problem> {
 }
 
 impl AwaitingSubscriptionToModify {
-    /// An expired subscription is not there any more.
+    /// An expired subscription is not found.
     pub(super) fn reply(self, reply: Reply) -> Step {
         let Self { supi, id, change, time } = self;
         let all = match reply {
