@@ -191,7 +191,6 @@ fn a_phone_that_leaves_meanwhile_has_its_session_deactivated() {
 fn a_process_that_ends_meanwhile_has_the_session_deactivated() {
     let (mut world, _) = arrived(&DOWN);
     let mut stored = Stored::default();
-    world.amf.track_contexts(Tracking::default());
     world.amf.store_all_contexts();
     stored.store(&mut world.amf, StoreScope::Changed);
     take_over(&mut world, &stored, Tracking::default(), Fate::GoesOn);

@@ -1,7 +1,7 @@
 //! N2 handover (TS 23.502 4.9.1.3, TS 38.413 8.4.1 to 8.4.7).
 
 use super::world::*;
-use crate::kit::{GnbHandle, Input, N2Input, Timer};
+use crate::kit::{GnbHandle, Input, N2Input, NetworkFunction, Timer, Tracking};
 use crate::testing::with_ie_to_reject;
 use pith_nas::GmmMessage;
 use pith_ngap::{
@@ -21,6 +21,7 @@ pub(super) const AT_TARGET: RanUeNgapId = RanUeNgapId(77);
 
 pub(super) fn connected(sessions: &[u8]) -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
+    world.amf.track_contexts(Tracking::default());
     phone.register(&mut world);
     sessions.iter().for_each(|id| phone.establish(&mut world, *id));
     world.script.insert(Operation::UpdateSmContext, None);
