@@ -73,6 +73,10 @@ impl Udm {
                 entry.notified = request.target_uri().map(|uri| Arc::clone(&uri.root));
                 out.call(Tag::new(key.to_u64(), entry.step), target_of(&request), request);
             }
+            Step::SendAndCall(requests, request, next) => {
+                requests.into_iter().for_each(|request| send(request, out));
+                self.go_on(key, Step::Call(request, next), out);
+            }
             Step::Answer(reply, requests) => {
                 let Some(entry) = self.entries.remove(key) else { return };
                 entry.reply.complete(reply, out);

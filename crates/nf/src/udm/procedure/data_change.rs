@@ -9,7 +9,8 @@
 //!  UDR <─ 204, or 504 if one did not answer: then the UDR repeats its notification
 //! ```
 //!
-//! A subscriber that does not know the UE context any longer (404) has no subscription: it ends. So does a subscription that has expired.
+//! A subscriber that does not know the UE context any longer (404) has no subscription: it ends. So does a subscription that has expired. Both are
+//! removed at once: while other NFs are notified, which takes seconds if one does not answer, the NF may subscribe again with the same id.
 //!
 //! If the UDR has the subscriber no longer, the AMF that serves the UE deregisters it (TS 23.502 4.2.2.3.3, TS 29.503 5.3.2.3). The UDR keeps the
 //! registrations until then.
@@ -53,8 +54,6 @@ pub(in crate::udm) struct AwaitingSdmSubscriptions {
 pub(in crate::udm) struct AwaitingChangedData {
     supi: Supi,
     subscriptions: Vec<SdmSubscription>,
-    /// Removals of expired subscriptions.
-    removals: Vec<Request>,
 }
 
 /// The subscriber was deleted. Waits for the UDR: the AMF that serves its UE.
@@ -86,8 +85,6 @@ pub(in crate::udm) struct AwaitingAcknowledgement {
     data: Box<SubscriptionDataSets>,
     /// The first NF that did not acknowledge.
     failure: Option<Box<Problem>>,
-    /// Subscriptions that have ended.
-    ended: Vec<Request>,
 }
 
 /// Requests the subscriptions.
@@ -115,8 +112,8 @@ impl AwaitingSdmSubscriptions {
             dataset_names: Some(vec![DataSetName::Am, DataSetName::SmfSel, DataSetName::Sm]),
         };
         let (subscriptions, removals) = without_expired(&self.supi, subscriptions, self.time);
-        let state = AwaitingChangedData { supi: self.supi, subscriptions, removals };
-        Step::Call(query.into(), Transaction::AwaitingChangedData(state))
+        let state = AwaitingChangedData { supi: self.supi, subscriptions };
+        Step::SendAndCall(removals, query.into(), Transaction::AwaitingChangedData(state))
     }
 }
 
@@ -131,19 +128,18 @@ const fn acknowledge(ended: Vec<Request>) -> Step {
 
 impl AwaitingChangedData {
     pub(super) fn reply(self, reply: Reply) -> Step {
+        let Self { supi, subscriptions } = self;
         let data = match reply {
             Ok(Response::SubscriptionDataSets(data)) => data,
             Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no data sets")),
             Err(problem) if is_missing(&problem) => {
-                // The removals are not needed: the subscriptions end with the subscriber.
-                let Self { supi, subscriptions, .. } = self;
                 let query = QueryAmfContextThreeGpp { ue_id: supi.clone() };
                 let state = AwaitingAmfOfDeleted { supi, subscriptions };
                 return Step::Call(query.into(), Transaction::AwaitingAmfOfDeleted(state));
             }
             Err(problem) => return Step::refuse(problem),
         };
-        notify_next(self.supi, self.subscriptions, data, (None, self.removals))
+        notify_next(supi, subscriptions, data, (None, Vec::new()))
     }
 }
 
@@ -230,7 +226,7 @@ fn keep_session_data(subscriptions: &mut [SdmSubscription]) {
     }
 }
 
-/// Notifies the next NF that monitors one of the data sets; after the last one the UDR gets its answer.
+/// Notifies the next NF that monitors one of the data sets; after the last one the UDR gets its answer. Subscriptions that have ended are removed.
 fn notify_next(
     supi: Supi,
     mut others: Vec<SdmSubscription>,
@@ -239,8 +235,9 @@ fn notify_next(
 ) -> Step {
     while let Some(current) = others.pop() {
         let Some(notification) = change(&current, &data) else { continue };
-        let state = AwaitingAcknowledgement { supi, current, others, data, failure, ended };
-        return Step::Call(notification.into(), Transaction::AwaitingAcknowledgement(Box::new(state)));
+        let state = AwaitingAcknowledgement { supi, current, others, data, failure };
+        let next = Transaction::AwaitingAcknowledgement(Box::new(state));
+        return Step::SendAndCall(ended, notification.into(), next);
     }
     match failure {
         Some(problem) => Step::Answer(Err(problem), ended),
@@ -276,7 +273,8 @@ fn value(data: Option<&impl Serialize>) -> serde_json::Value {
 
 impl AwaitingAcknowledgement {
     pub(super) fn reply(self, reply: Reply) -> Step {
-        let Self { supi, current, others, data, mut failure, mut ended } = self;
+        let Self { supi, current, others, data, mut failure } = self;
+        let mut ended = Vec::new();
         match reply {
             Err(problem) if problem.status == 404 => {
                 if let Some(id) = &current.subscription_id {

@@ -52,6 +52,8 @@ pub(super) enum Transaction {
 pub(super) enum Step {
     /// Send a request to the UDR, or a notification to its URI, and wait.
     Call(Request, Transaction),
+    /// Send requests whose replies nothing waits for, and then one as [`Step::Call`].
+    SendAndCall(Vec<Request>, Request, Transaction),
     /// Answer, and send requests whose replies nothing waits for.
     Answer(Reply, Vec<Request>),
 }

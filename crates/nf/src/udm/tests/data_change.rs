@@ -102,6 +102,17 @@ fn an_nf_that_does_not_know_the_ue_has_no_subscription_any_longer() {
     assert_eq!(removed.subs_id, "implicit-amf");
 }
 
+/// An NF that has lost its context may subscribe again, with the same id, while others are notified.
+#[test]
+fn a_subscription_that_has_ended_is_removed_before_the_next_nf_is_notified() {
+    let mut bench = bench();
+    let (tag, ..) = notified(&notifying(&mut bench, subscriptions()));
+    let seen = bench.reply(tag, Err(Box::new(Problem::context_not_found())));
+    assert_eq!(seen.operations(), [Operation::RemoveSdmSubscriptions, Operation::SdmChangeNotification]);
+    let seen = bench.reply(seen.calls()[1].0, Ok(Response::NoContent));
+    assert_eq!((seen.answer(), seen.operations()), (&Response::NoContent, vec![]));
+}
+
 #[test]
 fn a_failure_of_the_udr_is_reported_to_it() {
     let mut bench = bench();
