@@ -24,6 +24,8 @@ pub(super) enum Transaction {
     AwaitingRegistrationToModify(registration::AwaitingRegistrationToModify),
     /// Waits for subscriptions that may have expired.
     AwaitingEarlierSubscriptions(subscription::AwaitingEarlierSubscriptions),
+    /// Waits until an expired subscription is removed.
+    AwaitingRemoval(subscription::AwaitingRemoval),
     /// Waits until a subscription is stored.
     AwaitingSubscriptionCreation(subscription::AwaitingSubscriptionCreation),
     /// Waits for the subscription to be changed.
@@ -89,6 +91,7 @@ impl Transaction {
             Self::AwaitingAmfRegistrationUpdate(state) => state.reply(config, reply),
             Self::AwaitingRegistrationToModify(state) => state.reply(config, reply),
             Self::AwaitingEarlierSubscriptions(state) => state.reply(reply),
+            Self::AwaitingRemoval(state) => state.reply(),
             Self::AwaitingSubscriptionCreation(state) => state.reply(config, reply),
             Self::AwaitingSubscriptionToModify(state) => state.reply(reply),
             Self::AwaitingSubscriptionUpdate(state) => state.reply(reply),

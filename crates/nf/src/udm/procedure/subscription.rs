@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  NF ─> SdmSubscribe
-//!        AwaitingEarlierSubscriptions  <─ UDR   only if the new one expires
+//!        AwaitingEarlierSubscriptions  <─ UDR   only if the new one expires, or the UDR has had no room for it
+//!        AwaitingRemoval               <─ UDR   only if some have expired
 //!        AwaitingSubscriptionCreation  <─ UDR
 //!  NF <─ 201 with the granted resources and expiry
 //!
@@ -13,7 +14,8 @@
 //! ```
 //!
 //! The UDM has no timers, as it keeps no subscriptions. An expired subscription gets no notification. The UDM removes it when it next reads the
-//! subscriptions of that subscriber: before a notification, before a new subscription that expires, and before a change of one.
+//! subscriptions of that subscriber: before a notification, before a new subscription that expires or has no room, and before a change of one. It
+//! removes it at once, because an NF that subscribes again gets the same id for its implicit subscription.
 
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
@@ -34,12 +36,18 @@ pub(in crate::udm) struct AwaitingEarlierSubscriptions {
     time: DateTime,
 }
 
+/// Waits until the UDR has removed an expired subscription, and so has room for the new one.
+pub(in crate::udm) struct AwaitingRemoval {
+    supi: Supi,
+    body: Box<SdmSubscription>,
+}
+
 /// Waits until the subscription is stored.
 pub(in crate::udm) struct AwaitingSubscriptionCreation {
     supi: Supi,
     body: Box<SdmSubscription>,
-    /// Removals of expired subscriptions.
-    removals: Vec<Request>,
+    /// When the request arrived; `None` if expired subscriptions have been removed since.
+    time: Option<DateTime>,
 }
 
 /// Waits for the subscription that an NF changes.
@@ -54,8 +62,6 @@ pub(in crate::udm) struct AwaitingSubscriptionToModify {
 /// Waits until the changed subscription is stored.
 pub(in crate::udm) struct AwaitingSubscriptionUpdate {
     body: Box<SdmSubscription>,
-    /// Removals of expired subscriptions.
-    removals: Vec<Request>,
 }
 
 /// The data sets whose changes the UDM notifies.
@@ -168,18 +174,22 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, request: SdmSubscribe) -> 
     };
     body.subscription_id = Some(id.into());
     let body = Box::new(body);
-    if body.expires.is_none() {
-        return create(supi, body, Vec::new());
+    if body.expires.is_some() {
+        // An NF that subscribes again and again would fill the UDR's room for subscriptions with expired ones.
+        return query_earlier(supi, body, time);
     }
-    // An NF that subscribes again and again would fill the UDR's room for subscriptions with expired ones.
+    create(supi, body, Some(time))
+}
+
+fn query_earlier(supi: Supi, body: Box<SdmSubscription>, time: DateTime) -> Step {
     let query = QuerySdmSubscriptions { ue_id: supi.clone() };
     let state = AwaitingEarlierSubscriptions { supi, body, time };
     Step::Call(query.into(), Transaction::AwaitingEarlierSubscriptions(state))
 }
 
-fn create(supi: Supi, body: Box<SdmSubscription>, removals: Vec<Request>) -> Step {
+fn create(supi: Supi, body: Box<SdmSubscription>, time: Option<DateTime>) -> Step {
     let create = CreateSdmSubscriptions { ue_id: supi.clone(), body: (*body).clone() };
-    let state = AwaitingSubscriptionCreation { supi, body, removals };
+    let state = AwaitingSubscriptionCreation { supi, body, time };
     Step::Call(create.into(), Transaction::AwaitingSubscriptionCreation(state))
 }
 
@@ -193,14 +203,29 @@ impl AwaitingEarlierSubscriptions {
         };
         // The new one replaces that with its id.
         earlier.retain(|subscription| subscription.subscription_id != body.subscription_id);
-        let (_, removals) = without_expired(&supi, earlier, time);
-        create(supi, body, removals)
+        let (_, mut removals) = without_expired(&supi, earlier, time);
+        // With one of them removed there is room: the others are not waited for.
+        let Some(removal) = removals.pop() else { return create(supi, body, None) };
+        Step::SendAndCall(removals, removal, Transaction::AwaitingRemoval(AwaitingRemoval { supi, body }))
+    }
+}
+
+impl AwaitingRemoval {
+    /// Whatever the reply: that to the creation decides.
+    pub(super) fn reply(self) -> Step {
+        create(self.supi, self.body, None)
     }
 }
 
 impl AwaitingSubscriptionCreation {
     pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
-        let Self { supi, body, removals } = self;
+        let Self { supi, body, time } = self;
+        // Expired subscriptions of NFs that subscribe no more may fill the UDR's room.
+        if let (Err(problem), Some(time)) = (&reply, time)
+            && problem.is(&Cause::InsufficientResources)
+        {
+            return query_earlier(supi, body, time);
+        }
         let answer = reply.map(|response| match response {
             Response::SdmSubscriptionCreated(_) => {
                 let id = body.subscription_id.as_deref().unwrap_or_default();
@@ -210,7 +235,7 @@ impl AwaitingSubscriptionCreation {
             }
             other => other,
         });
-        Step::Answer(answer, removals)
+        Step::Answer(answer, Vec::new())
     }
 }
 
@@ -261,20 +286,19 @@ impl AwaitingSubscriptionToModify {
             body.monitored_resource_uris = change.monitored_resource_uris;
         }
         let update = UpdateSdmSubscriptions { ue_id: supi, subs_id: id, body: body.clone() };
-        let state = AwaitingSubscriptionUpdate { body: Box::new(body), removals };
-        Step::Call(update.into(), Transaction::AwaitingSubscriptionUpdate(state))
+        let state = AwaitingSubscriptionUpdate { body: Box::new(body) };
+        Step::SendAndCall(removals, update.into(), Transaction::AwaitingSubscriptionUpdate(state))
     }
 }
 
 impl AwaitingSubscriptionUpdate {
     pub(super) fn reply(self, reply: Reply) -> Step {
-        let Self { body, removals } = self;
         let answer = match reply {
-            Ok(_) => Ok(Response::SdmSubscription(body)),
+            Ok(_) => Ok(Response::SdmSubscription(self.body)),
             // The NF has ended it meanwhile.
             Err(problem) if problem.is(&Cause::DataNotFound) => Err(not_found()),
             Err(problem) => Err(problem),
         };
-        Step::Answer(answer, removals)
+        Step::Answer(answer, Vec::new())
     }
 }

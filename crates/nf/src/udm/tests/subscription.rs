@@ -107,13 +107,60 @@ fn a_subscription_that_expires_removes_those_that_have_expired() {
     let asked = bench.request(SdmSubscribe { ue_id: supi(), body });
     assert_eq!(asked.operations(), [Operation::QuerySdmSubscriptions]);
     let earlier = vec![stored("1-a", at(-1)), stored("2-a", at(1)), stored("3-a", None)];
-    let asked = bench.reply(asked.call().0, list(earlier));
-    let (tag, Request::CreateSdmSubscriptions(create)) = asked.call() else { panic!("{asked:?}") };
-    let created = Created { location: Uri::new(&root("udr"), "/x"), body: create.body.clone() };
-    let seen = bench.reply(tag, Ok(Response::SdmSubscriptionCreated(Box::new(created))));
+    let removing = bench.reply(asked.call().0, list(earlier));
+    assert_eq!(removed(&removing), ["1-a"]);
+    let asked = bench.reply(removing.call().0, Err(Box::new(Problem::data_not_found())));
+    let seen = created(&mut bench, &asked);
     let Response::SdmSubscriptionCreated(created) = seen.answer() else { panic!("{seen:?}") };
     assert_eq!(created.body.expires, at(60), "as proposed");
-    assert_eq!(removed(&seen), ["1-a"]);
+    assert!(seen.calls().is_empty());
+}
+
+/// The UDR stores the subscription.
+fn created(bench: &mut Bench<Udm>, asked: &Seen) -> Seen {
+    let (tag, Request::CreateSdmSubscriptions(create)) = asked.call() else { panic!("{asked:?}") };
+    let created = Created { location: Uri::new(&root("udr"), "/x"), body: create.body.clone() };
+    bench.reply(tag, Ok(Response::SdmSubscriptionCreated(Box::new(created))))
+}
+
+fn full() -> Reply {
+    Err(Box::new(Problem::new(Cause::InsufficientResources)))
+}
+
+/// The UDR has no room for a subscription that does not expire; the UDM asks it for the present ones.
+fn without_room(bench: &mut Bench<Udm>) -> Tag {
+    let body = subscription(vec![resource("sm-data")], None);
+    let asked = bench.request(SdmSubscribe { ue_id: supi(), body });
+    assert_eq!(asked.operations(), [Operation::CreateSdmSubscriptions]);
+    let asked = bench.reply(asked.call().0, full());
+    assert_eq!(asked.operations(), [Operation::QuerySdmSubscriptions]);
+    asked.call().0
+}
+
+/// An NF that subscribes no more must not keep the others out.
+#[test]
+fn expired_subscriptions_make_room_for_one_that_does_not_expire() {
+    let mut bench = bench_now();
+    let tag = without_room(&mut bench);
+    let earlier = list(vec![stored("1-a", at(-1)), stored("2-a", at(0)), stored("3-a", at(1))]);
+    let removing = bench.reply(tag, earlier);
+    assert_eq!(removed(&removing), ["1-a", "2-a"]);
+    let asked = bench.reply(awaited(&removing).0, Ok(Response::NoContent));
+    let seen = created(&mut bench, &asked);
+    assert!(matches!(seen.answer(), Response::SdmSubscriptionCreated(_)), "{seen:?}");
+}
+
+#[test]
+fn a_subscription_is_created_again_once_only() {
+    let mut bench = bench_now();
+    for earlier in [list(vec![stored("3-a", None)]), Err(Box::new(Problem::timed_out()))] {
+        let tag = without_room(&mut bench);
+        let asked = bench.reply(tag, earlier);
+        assert_eq!(asked.operations(), [Operation::CreateSdmSubscriptions], "another UDM may have made room");
+        let seen = bench.reply(asked.call().0, full());
+        assert_eq!(seen.cause(), Some(&Cause::InsufficientResources));
+    }
+    assert!(bench.nf.entries.is_empty());
 }
 
 /// Time passes without a timer: the UDM compares the stored expiry.
@@ -125,7 +172,7 @@ fn an_expired_subscription_is_not_notified_and_removed() {
     body.ue_id = Some(supi());
     let asked = bench.request(DataChangeNotification { uri, body });
     let asked = bench.reply(asked.call().0, list(vec![stored("1-a", at(-1)), stored("2-a", at(1))]));
-    assert_eq!(removed(&asked), ["1-a"], "before others are notified: the NF may subscribe again with that id");
+    assert_eq!(removed(&asked), ["1-a"], "not later: the NF may subscribe again with that id");
     let sets = Response::SubscriptionDataSets(Box::new(SubscriptionDataSets::default()));
     let seen = bench.reply(awaited(&asked).0, Ok(sets));
     assert_eq!(seen.operations(), [Operation::SdmChangeNotification], "the second one");
@@ -150,11 +197,12 @@ fn an_nf_changes_expiry_and_resources_of_its_subscription() {
     let asked = modify(&mut bench, change);
     assert_eq!(asked.operations(), [Operation::QuerySdmSubscriptions]);
     let asked = bench.reply(asked.call().0, list(vec![stored("1-a", at(-1)), stored(&id(), at(1))]));
-    let (tag, Request::UpdateSdmSubscriptions(update)) = asked.call() else { panic!("{asked:?}") };
+    assert_eq!(removed(&asked), ["1-a"]);
+    let (tag, Request::UpdateSdmSubscriptions(update)) = awaited(&asked) else { panic!("{asked:?}") };
     assert_eq!((update.subs_id.as_str(), &update.body), (id().as_str(), &stored(&id(), at(120))));
     let seen = bench.reply(tag, Ok(Response::NoContent));
     assert_eq!(seen.answer(), &Response::SdmSubscription(Box::new(stored(&id(), at(120)))));
-    assert_eq!(removed(&seen), ["1-a"]);
+    assert!(seen.calls().is_empty());
 
     let mut change = SdmSubsModification::default();
     change.monitored_resource_uris = vec![resource("am-data"), resource("trace-data")];
