@@ -94,8 +94,8 @@ requests! {
         QuerySmData, CreateAmfContextThreeGpp, ModifyAmfContextThreeGpp, QueryAmfContextThreeGpp,
         QuerySmfRegList, CreateOrUpdateSmfRegistration, DeleteSmfRegistration,
         QuerySmfRegistration, CreateSdmSubscriptions, QuerySdmSubscriptions,
-        UpdateSdmSubscriptions, RemoveSdmSubscriptions, ReadAccessAndMobilityPolicyData,
-        ReadSessionManagementPolicyData, DataChangeNotification,
+        UpdateSdmSubscriptions, ModifySdmSubscription, RemoveSdmSubscriptions,
+        ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData, DataChangeNotification,
     }
     nsmf_pdusession {
         PostSmContexts, UpdateSmContext, ReleaseSmContext, RetrieveSmContext,
@@ -243,6 +243,7 @@ impl Request {
             Self::CreateSdmSubscriptions(r) => &r.ue_id,
             Self::QuerySdmSubscriptions(r) => &r.ue_id,
             Self::UpdateSdmSubscriptions(r) => &r.ue_id,
+            Self::ModifySdmSubscription(r) => &r.ue_id,
             Self::RemoveSdmSubscriptions(r) => &r.ue_id,
             Self::ReadAccessAndMobilityPolicyData(r) => &r.ue_id,
             Self::ReadSessionManagementPolicyData(r) => &r.ue_id,

@@ -7,10 +7,11 @@ mod subscription_data;
 pub use operations::{
     CreateAmfContextThreeGpp, CreateAuthenticationStatus, CreateOrUpdateSmfRegistration,
     CreateSdmSubscriptions, DataChangeNotification, DeleteAuthenticationStatus, DeleteSmfRegistration,
-    ModifyAmfContextThreeGpp, ModifyAuthenticationSubscription, QueryAmData, QueryAmfContextThreeGpp,
-    QueryAuthSubsData, QueryAuthenticationStatus, QueryProvisionedData, QuerySdmSubscriptions, QuerySmData,
-    QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData, ReadAccessAndMobilityPolicyData,
-    ReadSessionManagementPolicyData, RemoveSdmSubscriptions, UpdateSdmSubscriptions,
+    ModifyAmfContextThreeGpp, ModifyAuthenticationSubscription, ModifySdmSubscription, QueryAmData,
+    QueryAmfContextThreeGpp, QueryAuthSubsData, QueryAuthenticationStatus, QueryProvisionedData,
+    QuerySdmSubscriptions, QuerySmData, QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData,
+    ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData, RemoveSdmSubscriptions,
+    UpdateSdmSubscriptions,
 };
 pub(crate) use operations::{route, route_callback};
 pub use policy_data::{AmPolicyData, SmPolicyData, SmPolicyDnnData, SmPolicySnssaiData};

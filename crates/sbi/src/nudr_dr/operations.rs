@@ -135,6 +135,13 @@ operations! {
     body SdmSubscription
     => [NoContent];
 
+    /// Changes members of a subscription to a subscriber's data.
+    ModifySdmSubscription "Nudr_DM_Update" "ModifysdmSubscription"
+    Patch ["subscription-data", ue_id, "context-data", "sdm-subscriptions", subs_id]
+    { ue_id: Supi, subs_id: String }
+    body Vec<PatchItem>
+    => [NoContent, PatchResult];
+
     /// Deletes a subscription to a subscriber's data.
     RemoveSdmSubscriptions "Nudr_DM_Delete" "RemovesdmSubscriptions"
     Delete ["subscription-data", ue_id, "context-data", "sdm-subscriptions", subs_id]

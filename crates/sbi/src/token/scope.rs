@@ -31,6 +31,7 @@ impl Operation {
             | CreateSdmSubscriptions
             | QuerySdmSubscriptions
             | UpdateSdmSubscriptions
+            | ModifySdmSubscription
             | RemoveSdmSubscriptions => &["nudr-dr:subscription-data"],
             CreateAmfContextThreeGpp
             | ModifyAmfContextThreeGpp

@@ -99,6 +99,7 @@ const fn consumers_of(operation: Operation) -> Consumers {
         | O::CreateSdmSubscriptions
         | O::QuerySdmSubscriptions
         | O::UpdateSdmSubscriptions
+        | O::ModifySdmSubscription
         | O::RemoveSdmSubscriptions => &[Udm],
         O::ReadAccessAndMobilityPolicyData | O::ReadSessionManagementPolicyData => &[Pcf],
         O::PostSmContexts | O::UpdateSmContext | O::ReleaseSmContext => &[Amf],

@@ -47,7 +47,8 @@ pub fn request(operation: Operation) -> Request {
         Op::CreateAmfContextThreeGpp | Op::ModifyAmfContextThreeGpp | Op::QueryAmfContextThreeGpp
         | Op::QuerySmfRegList | Op::CreateOrUpdateSmfRegistration | Op::DeleteSmfRegistration
         | Op::QuerySmfRegistration | Op::CreateSdmSubscriptions | Op::QuerySdmSubscriptions
-        | Op::UpdateSdmSubscriptions | Op::RemoveSdmSubscriptions => nudr_context(operation),
+        | Op::UpdateSdmSubscriptions | Op::ModifySdmSubscription
+        | Op::RemoveSdmSubscriptions => nudr_context(operation),
         Op::PostSmContexts | Op::UpdateSmContext | Op::ReleaseSmContext | Op::RetrieveSmContext
         | Op::SmContextStatusNotify => nsmf(operation),
         Op::N1N2MessageTransfer | Op::UeContextTransfer | Op::RegistrationStatusUpdate
@@ -271,6 +272,10 @@ fn nudr_context(operation: Operation) -> Request {
         Operation::UpdateSdmSubscriptions => {
             let body = read(sdm_subscription());
             udr::UpdateSdmSubscriptions { ue_id, subs_id: id(), body }.into()
+        }
+        Operation::ModifySdmSubscription => {
+            let body = vec![PatchItem::add("/expires", "2026-03-31T00:00:00Z")];
+            udr::ModifySdmSubscription { ue_id, subs_id: id(), body }.into()
         }
         _ => udr::RemoveSdmSubscriptions { ue_id, subs_id: id() }.into(),
     }
