@@ -2,6 +2,7 @@
 
 use pith_sbi::Problem;
 use pith_sbi::common::PatchItem;
+use pith_sbi::nudm_sdm::SdmSubscription;
 use serde_json::{Map, Value};
 
 /// The document after the patch; if a part of the patch fails, nothing is changed.
@@ -9,6 +10,13 @@ pub(super) fn patch(document: &str, patch: &[PatchItem]) -> Result<String, Probl
     let members: Map<String, Value> = serde_json::from_str(document).map_err(Problem::system_failure)?;
     let patched = pith_sbi::patch::apply(&members, patch).map_err(|problem| *problem)?;
     Ok(Value::Object(patched).to_string())
+}
+
+/// A subscription after the patch, which must leave it one: the UDM reads all of a subscriber together.
+pub(super) fn patch_subscription(document: &str, patch: &[PatchItem]) -> Result<String, Problem> {
+    let known: SdmSubscription = serde_json::from_str(document).map_err(Problem::system_failure)?;
+    let patched = pith_sbi::patch::apply(&known, patch).map_err(|problem| *problem)?;
+    serde_json::to_string(&patched).map_err(Problem::system_failure)
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>
         }
         // A subscription that has ended is not created again (404).
         Request::UpdateSdmSubscriptions(r) => get(&r.ue_id, &sdm_subscription(&r.subs_id)),
+        Request::ModifySdmSubscription(r) => get(&r.ue_id, &sdm_subscription(&r.subs_id)),
         Request::RemoveSdmSubscriptions(r) => delete(&r.ue_id, sdm_subscription(&r.subs_id)),
         _ => return Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
     })
@@ -72,21 +73,22 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
         }
         // Another NF has changed the document since it was read: the patch applies to what it wrote, or fails there.
         (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Done { created_or_found: false }) => {
-            if step < LAST_ATTEMPT {
-                Next::Store(get(&r.ue_id, AMF_3GPP_ACCESS))
-            } else {
-                Next::Answer(Err(Box::new(Problem::congestion(1))))
-            }
+            read_again(step, &r.ue_id, AMF_3GPP_ACCESS)
         }
         (Request::UpdateSdmSubscriptions(r), StoreResponse::Document(Some(known))) => {
             replace_subscription(r, known).map_or_else(|problem| Next::Answer(Err(problem)), Next::Store)
         }
         (Request::UpdateSdmSubscriptions(r), StoreResponse::Done { created_or_found: false }) => {
-            if step < LAST_ATTEMPT {
-                Next::Store(get(&r.ue_id, &sdm_subscription(&r.subs_id)))
-            } else {
-                Next::Answer(Err(Box::new(Problem::congestion(1))))
+            read_again(step, &r.ue_id, &sdm_subscription(&r.subs_id))
+        }
+        (Request::ModifySdmSubscription(r), StoreResponse::Document(Some(known))) => {
+            match documents::patch_subscription(&known, &r.body).map_err(Box::new).and_then(check_length) {
+                Ok(body) => Next::Store(replace(&r.ue_id, sdm_subscription(&r.subs_id), known, body)),
+                Err(problem) => Next::Answer(Err(problem)),
             }
+        }
+        (Request::ModifySdmSubscription(r), StoreResponse::Done { created_or_found: false }) => {
+            read_again(step, &r.ue_id, &sdm_subscription(&r.subs_id))
         }
         // Not written: either the subscriber does not exist, or a test in the patch failed.
         (Request::ModifyAuthenticationSubscription(r), StoreResponse::Done { created_or_found: false }) => {
@@ -110,6 +112,15 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
         (request, StoreResponse::Done { created_or_found }) => {
             Next::Answer(written_answer(root, request, created_or_found))
         }
+    }
+}
+
+/// Another NF has changed the document since database request `step - 1` has read it.
+fn read_again(step: u32, supi: &Supi, resource: &str) -> Next {
+    if step < LAST_ATTEMPT {
+        Next::Store(get(supi, resource))
+    } else {
+        Next::Answer(Err(Box::new(Problem::congestion(1))))
     }
 }
 

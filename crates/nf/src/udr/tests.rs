@@ -11,9 +11,9 @@ use pith_sbi::nudm_ueau::AuthEvent;
 use pith_sbi::nudm_uecm::{Amf3GppAccessRegistration, SmfRegistration};
 use pith_sbi::nudr_dr::{
     CreateAmfContextThreeGpp, CreateAuthenticationStatus, CreateOrUpdateSmfRegistration,
-    DeleteSmfRegistration, ModifyAmfContextThreeGpp, ModifyAuthenticationSubscription, QueryAmData,
-    QueryAmfContextThreeGpp, QueryAuthSubsData, QueryProvisionedData, QuerySmData, QuerySmfRegList,
-    QuerySmfSelectData, ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData,
+    DeleteSmfRegistration, ModifyAmfContextThreeGpp, ModifyAuthenticationSubscription, ModifySdmSubscription,
+    QueryAmData, QueryAmfContextThreeGpp, QueryAuthSubsData, QueryProvisionedData, QuerySmData,
+    QuerySmfRegList, QuerySmfSelectData, ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData,
     UpdateSdmSubscriptions,
 };
 use pith_sbi::{Cause, Hex, Response, Uri};
@@ -302,6 +302,50 @@ fn only_a_subscription_that_is_there_is_updated() {
     let gone = bench.stored(again.store().0, Ok(StoreResponse::Document(None)));
     assert_eq!(gone.problem().status, 404);
     assert!(bench.nf.pending.is_empty());
+}
+
+fn sdm_subscription(callback: &str) -> SdmSubscription {
+    let callback = Uri::new(&root("amf"), callback);
+    let monitored: Vec<pith_sbi::ResourceUri> = vec!["/a".into()];
+    SdmSubscription::new(instance(1), callback, monitored)
+}
+
+fn subscription_text(callback: &str) -> String {
+    serde_json::to_string(&sdm_subscription(callback)).unwrap()
+}
+
+/// The NF has subscribed again with the same id while its former subscription was changed.
+#[test]
+fn a_change_of_a_subscription_keeps_the_callback_uri_of_a_newer_one() {
+    let mut bench = bench();
+    let expires = DateTime::from_unix_ms(1_000_000);
+    let body = vec![PatchItem::add("/expires", expires.to_string())];
+    let read = bench.request(ModifySdmSubscription { ue_id: supi(), subs_id: "5-a".into(), body });
+    let former = StoreResponse::Document(Some(subscription_text("/former")));
+    let write = bench.stored(read.store().0, Ok(former));
+    let again = bench.stored(write.store().0, Ok(StoreResponse::Done { created_or_found: false }));
+    let newer = StoreResponse::Document(Some(subscription_text("/newer")));
+    let write = bench.stored(again.store().0, Ok(newer));
+    let (tag, StoreRequest::ReplaceDocument { resource, expected, body: text, .. }) = write.store() else {
+        panic!("{write:?}")
+    };
+    assert_eq!(resource, "context-data/sdm-subscriptions/5-a");
+    assert_eq!(*expected, subscription_text("/newer"));
+    let mut changed = sdm_subscription("/newer");
+    changed.expires = Some(expires);
+    assert_eq!(serde_json::from_str::<SdmSubscription>(text).unwrap(), changed);
+    let done = bench.stored(tag, Ok(StoreResponse::Done { created_or_found: true }));
+    assert_eq!(done.answer(), &Response::NoContent);
+}
+
+#[test]
+fn only_a_subscription_that_is_there_and_stays_one_is_changed() {
+    let modify = |body| ModifySdmSubscription { ue_id: supi(), subs_id: "5-a".into(), body };
+    let expiry = vec![PatchItem::add("/expires", "2026-03-31T00:00:00Z")];
+    assert_eq!(ask(modify(expiry), StoreResponse::Document(None)).cause(), Some(&Cause::DataNotFound));
+    let held = StoreResponse::Document(Some(subscription_text("/former")));
+    let spoiled = ask(modify(vec![PatchItem::remove("/callbackReference")]), held);
+    assert_eq!(spoiled.cause(), Some(&Cause::ModificationNotAllowed));
 }
 
 #[test]

@@ -20,10 +20,10 @@
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
 use crate::kit::{Caller, Instant, check_instance, context_in_reference};
-use pith_sbi::common::DateTime;
+use pith_sbi::common::{DateTime, PatchItem};
 use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubsModification, SdmSubscribe, SdmSubscription};
 use pith_sbi::nudr_dr::{
-    CreateSdmSubscriptions, QuerySdmSubscriptions, RemoveSdmSubscriptions, UpdateSdmSubscriptions,
+    CreateSdmSubscriptions, ModifySdmSubscription, QuerySdmSubscriptions, RemoveSdmSubscriptions,
 };
 use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Request, ResourceUri, Response, Uri};
 use pith_types::Supi;
@@ -264,6 +264,15 @@ pub(super) fn begin_modification(
     Step::Call(query.into(), Transaction::AwaitingSubscriptionToModify(state))
 }
 
+/// The change of the stored subscription. All other members stay as they are in the UDR: the NF may have subscribed again since they were read, with
+/// the same id and another callback URI.
+fn patch_of(change: &SdmSubsModification) -> Vec<PatchItem> {
+    let expires = change.expires.map(|expires| PatchItem::add("/expires", expires.to_string()));
+    let uris: Vec<&str> = change.monitored_resource_uris.iter().map(|resource| &*resource.0).collect();
+    let resources = (!uris.is_empty()).then(|| PatchItem::add("/monitoredResourceUris", uris));
+    expires.into_iter().chain(resources).collect()
+}
+
 fn not_found() -> Box<Problem> {
     Box::new(Problem::new(Cause::SubscriptionNotFound))
 }
@@ -281,19 +290,27 @@ impl AwaitingSubscriptionToModify {
         let (current, removals) = without_expired(&supi, all, time);
         let found = current.into_iter().find(|it| it.subscription_id.as_deref() == Some(&*id));
         let Some(mut body) = found else { return Step::Answer(Err(not_found()), removals) };
+        let patch = patch_of(&change);
         body.expires = change.expires.or(body.expires);
         if !change.monitored_resource_uris.is_empty() {
             body.monitored_resource_uris = change.monitored_resource_uris;
         }
-        let update = UpdateSdmSubscriptions { ue_id: supi, subs_id: id, body: body.clone() };
-        let state = AwaitingSubscriptionUpdate { body: Box::new(body) };
-        Step::SendAndCall(removals, update.into(), Transaction::AwaitingSubscriptionUpdate(state))
+        let body = Box::new(body);
+        if patch.is_empty() {
+            return Step::Answer(Ok(Response::SdmSubscription(body)), removals);
+        }
+        let modify = ModifySdmSubscription { ue_id: supi, subs_id: id, body: patch };
+        let state = AwaitingSubscriptionUpdate { body };
+        Step::SendAndCall(removals, modify.into(), Transaction::AwaitingSubscriptionUpdate(state))
     }
 }
 
 impl AwaitingSubscriptionUpdate {
     pub(super) fn reply(self, reply: Reply) -> Step {
         let answer = match reply {
+            Ok(Response::PatchResult(_)) => {
+                Err(Box::new(Problem::system_failure("the UDR has not made the whole change")))
+            }
             Ok(_) => Ok(Response::SdmSubscription(self.body)),
             // The NF has ended it meanwhile.
             Err(problem) if problem.is(&Cause::DataNotFound) => Err(not_found()),

@@ -2,6 +2,7 @@
 
 use super::*;
 use pith_sbi::Problem;
+use pith_sbi::common::{PatchItem, PatchResult, ReportItem};
 use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubsModification, SubscriptionDataSets};
 use pith_sbi::nudr_dr::{DataChangeNotification, DataChangeNotify};
 
@@ -198,8 +199,9 @@ fn an_nf_changes_expiry_and_resources_of_its_subscription() {
     assert_eq!(asked.operations(), [Operation::QuerySdmSubscriptions]);
     let asked = bench.reply(asked.call().0, list(vec![stored("1-a", at(-1)), stored(&id(), at(1))]));
     assert_eq!(removed(&asked), ["1-a"]);
-    let (tag, Request::UpdateSdmSubscriptions(update)) = awaited(&asked) else { panic!("{asked:?}") };
-    assert_eq!((update.subs_id.as_str(), &update.body), (id().as_str(), &stored(&id(), at(120))));
+    let (tag, Request::ModifySdmSubscription(change)) = awaited(&asked) else { panic!("{asked:?}") };
+    let expiry = vec![PatchItem::add("/expires", at(120).unwrap().to_string())];
+    assert_eq!((change.subs_id.as_str(), &change.body), (id().as_str(), &expiry), "the other members stay");
     let seen = bench.reply(tag, Ok(Response::NoContent));
     assert_eq!(seen.answer(), &Response::SdmSubscription(Box::new(stored(&id(), at(120)))));
     assert!(seen.calls().is_empty());
@@ -208,9 +210,17 @@ fn an_nf_changes_expiry_and_resources_of_its_subscription() {
     change.monitored_resource_uris = vec![resource("am-data"), resource("trace-data")];
     let asked = modify(&mut bench, change);
     let asked = bench.reply(asked.call().0, list(vec![stored(&id(), at(1))]));
-    let (_, Request::UpdateSdmSubscriptions(update)) = asked.call() else { panic!("{asked:?}") };
-    assert_eq!(update.body.monitored_resource_uris, [resource("am-data")]);
-    assert_eq!(update.body.expires, at(1));
+    let (tag, Request::ModifySdmSubscription(change)) = asked.call() else { panic!("{asked:?}") };
+    let resources = vec![PatchItem::add("/monitoredResourceUris", vec![resource("am-data").0.to_string()])];
+    assert_eq!(change.body, resources);
+    let seen = bench.reply(tag, Ok(Response::NoContent));
+    let Response::SdmSubscription(changed) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(changed.monitored_resource_uris, [resource("am-data")]);
+    assert_eq!(changed.expires, at(1));
+
+    let asked = modify(&mut bench, SdmSubsModification::default());
+    let seen = bench.reply(asked.call().0, list(vec![stored(&id(), at(1))]));
+    assert_eq!(seen.answer(), &Response::SdmSubscription(Box::new(stored(&id(), at(1)))), "as it is");
 }
 
 #[test]
@@ -232,9 +242,14 @@ fn a_change_of_a_subscription_is_refused_with_the_reason() {
         let seen = bench.reply(asked.call().0, all);
         assert_eq!(seen.cause(), Some(&Cause::SubscriptionNotFound));
     }
-    let asked = modify(&mut bench, SdmSubsModification::default());
-    let asked = bench.reply(asked.call().0, list(vec![stored(&id(), None)]));
-    let ended = bench.reply(asked.call().0, missing());
-    assert_eq!(ended.cause(), Some(&Cause::SubscriptionNotFound), "meanwhile");
+    let mut change = SdmSubsModification::default();
+    change.expires = at(120);
+    let report = vec![ReportItem::new("/expires")];
+    let partial = Response::PatchResult(Box::new(PatchResult::new(report)));
+    for (reply, cause) in [(missing(), Cause::SubscriptionNotFound), (Ok(partial), Cause::SystemFailure)] {
+        let asked = modify(&mut bench, change.clone());
+        let asked = bench.reply(asked.call().0, list(vec![stored(&id(), None)]));
+        assert_eq!(bench.reply(asked.call().0, reply).cause(), Some(&cause));
+    }
     assert!(bench.nf.entries.is_empty());
 }
