@@ -435,6 +435,11 @@ impl SessionFlows {
         self.change().is_some_and(|change| change.created().next().is_some())
     }
 
+    /// Whether the change in progress removes rules.
+    pub(super) fn removes(&self) -> bool {
+        self.change().is_some_and(|change| change.removed().next().is_some())
+    }
+
     /// UE or gNB do not take the rules that the change in progress creates: they are to be removed. Returns them.
     pub(super) fn revert(&mut self) -> Vec<Arc<str>> {
         let Some(former) = self.former.take() else { return Vec::new() };

@@ -256,7 +256,8 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
         };
     }
     if session.flows.former.is_some() {
-        if session.modification.is_none() {
+        let is_out_of_reach = user_plane.gnb.is_none() && subscription_change::awaits_user_plane(session);
+        if session.modification.is_none() && !is_out_of_reach {
             // The change was interrupted, and the UPF has got the session with the new rules.
             send_command(session, env, user_plane.gnb, 0);
         }
@@ -540,6 +541,10 @@ impl AwaitingModificationComplete {
             subscription_change::on_command_ended(session);
             if !state.has_tunnel() {
                 subscription_change::repeat_with_user_plane(session);
+                if session.flows.removes() {
+                    // The UE still has the rules: `resume` sends the command when its user plane is active.
+                    return;
+                }
             }
             // Rules of which it does not know are removed from UPF and gNB.
             let failed = session.flows.revert();

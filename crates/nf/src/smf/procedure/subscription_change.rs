@@ -329,6 +329,12 @@ pub(in crate::smf) fn repeat_with_user_plane(session: &mut SmContext) {
     }
 }
 
+/// Whether a command is to be repeated when the user plane is active.
+pub(in crate::smf) fn awaits_user_plane(session: &SmContext) -> bool {
+    let change = session.subscription_change.as_ref();
+    change.is_some_and(|it| it.repeats_command || it.stage == Stage::AwaitingUserPlane)
+}
+
 /// Handles the answer of UDM or PCF.
 pub(in crate::smf) fn on_reply(
     state: State,

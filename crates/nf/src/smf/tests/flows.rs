@@ -693,6 +693,27 @@ fn rules_that_the_ue_never_confirms_are_removed() {
     assert!(is_settled(&world) && qfis(&world).is_empty() && world.bench.timers.is_empty());
 }
 
+/// Such as one in MICO mode. It keeps the rules until it gets the command.
+#[test]
+fn an_unreachable_ue_removes_rules_when_its_user_plane_is_active() {
+    let mut world = with_voice();
+    world.deactivate();
+    notify(&mut world, remove("voice"));
+    notify(&mut world, |decision| pcc(decision, "video", 5008, 2, Some(500)));
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    assert!(world.bench.timers.is_empty() && reported(&world).is_empty());
+    assert_eq!(pending(&world), serde_json::json!(["video"]));
+    world.take_ladder();
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    world.gnb_answers();
+    let rules = &command(&world).qos_rules.as_ref().unwrap().0;
+    assert_eq!(rules.iter().map(|rule| rule.operation).collect::<Vec<_>>(), [RuleOperation::Delete]);
+    complete(&mut world);
+    assert_eq!(pending(&world), serde_json::json!([]));
+    let rules = &command(&world).qos_rules.as_ref().unwrap().0;
+    assert_eq!(rules.iter().map(|rule| rule.operation).collect::<Vec<_>>(), [RuleOperation::Create]);
+}
+
 fn pending(world: &World) -> serde_json::Value {
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     world.bench.nf.describe(&session)["pendingRules"].clone()
