@@ -98,15 +98,16 @@ pub(super) struct SmContext {
     pub pending: Pending,
     /// PDU SESSION ESTABLISHMENT ACCEPT of a session whose UPF restarted before the gNB had set it up, until the session is restored.
     pub accept: Option<Accept>,
-    /// The target gNB's endpoint of the N3 tunnel, while an N2 handover is prepared (TS 29.502 5.2.2.3.4).
+    /// The target gNB's endpoint of the N3 tunnel, from the preparation of an N2 handover (TS 29.502 5.2.2.3.4) until the next handover, or
+    /// until the user plane is deactivated. See [`SmContext::is_switched`].
     pub handover_target: Option<Tunnel>,
-    /// Endpoints of secondary gNBs for some flows after that handover.
+    /// Endpoints of secondary gNBs for some flows after that handover, until the path is switched.
     pub handover_additional: Vec<(Tunnel, Vec<u8>)>,
     /// The N3 tunnels beside the primary one (dual connectivity) that the UPF has, or gets with the request in progress.
     pub tunnels: Tunnels,
     /// Data volume over a secondary RAT, as gNBs have reported it.
     pub secondary_rat: SecondaryRatUsage,
-    /// The UPF's N3 endpoint that was sent to the target gNB of that handover.
+    /// The UPF's N3 endpoint that was sent to the target gNB of that handover, until the path is switched.
     pub handover_uplink: Option<Tunnel>,
     /// Whether the gNBs of that handover have a path for packets that the source gNB has not delivered.
     pub forwards_directly: bool,
@@ -710,7 +711,12 @@ impl SmContext {
 
     /// Whether an N2 handover is being prepared, or is prepared.
     pub(super) const fn is_handed_over(&self) -> bool {
-        self.handover_uplink.is_some() || self.handover_target.is_some()
+        self.handover_uplink.is_some()
+    }
+
+    /// Whether the path was switched to the target gNB of the last N2 handover.
+    pub(super) const fn is_switched(&self) -> bool {
+        self.handover_target.is_some() && self.handover_uplink.is_none()
     }
 
     /// No handover is prepared.
@@ -723,7 +729,7 @@ impl SmContext {
         self.gnb.before_handover = 0;
     }
 
-    /// The endpoints of the prepared handover are in use, or no longer valid.
+    /// The endpoints of the last N2 handover are no longer valid.
     pub(super) fn forget_target(&mut self) {
         self.handover_target = None;
         self.handover_additional.clear();

@@ -49,6 +49,10 @@ pub(super) fn serve(
     data: SmContextUpdateData,
 ) -> State {
     use State as S;
+    if handover::is_repeated(&state, session, &data) {
+        handover::answer_completed(reply, env);
+        return state;
+    }
     match state {
         S::AwaitingUplinkSwitch(state) => state.on_update(session, env, reply, data),
         S::AwaitingResourceRelease(state) => state.on_update(session, env, reply, data),

@@ -5,7 +5,7 @@
 //!  policy     authorised QoS, policy association, registration in the UDM
 //!  procedure  the state with the user plane, a modification, a UPF that is being removed
 //!  pending    what arrived while the session could not act on it
-//!  handover   the target gNB's endpoint, and the target AMF; absent unless an N2 handover is prepared
+//!  handover   the target gNB's endpoint, and the target AMF; absent unless an N2 handover is prepared, or was the last change of the gNB
 //!  uplink     the endpoint sent to a handover's target gNB, whether gNBs forward directly, and unanswered switches; absent if there are none
 //!  rejected   PTI of the UE's last request that was rejected; absent if there is none
 //!  ipv6       IP versions, prefix, DNS servers requested, bits of prefix delegation; absent in a session of IPv4

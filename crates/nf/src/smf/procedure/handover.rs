@@ -5,7 +5,7 @@
 //! | PREPARING | HANDOVER_REQUIRED | PDU_RES_SETUP_REQ, for the target gNB |
 //! | PREPARED | HANDOVER_REQ_ACK | HANDOVER_CMD, for the source gNB; notes the target gNB's endpoint. Before it, a tunnel for packets that are forwarded, if the gNBs have no path ([`super::forwarding`]) |
 //! | PREPARED | HANDOVER_RES_ALLOC_FAIL | HANDOVER_PREP_FAIL |
-//! | COMPLETED | | after the path switch ([`super::path_switch`]) |
+//! | COMPLETED | | after the path switch ([`super::path_switch`]); at once if the AMF repeats it because it has not got the answer |
 //! | CANCELLED | | forgets the target gNB's endpoint |
 //!
 //! With a change of the AMF the requests are the target AMF's: it names itself in PREPARING (`targetServingNfId`) and in COMPLETED (`servingNfId`),
@@ -69,10 +69,14 @@ pub(in crate::smf) fn on_update(
             forwarding::end(session, env);
             refuse(reply, "the target gNB did not admit the session", env);
         }
-        HoState::Completed => match session.handover_target {
+        // The target stays: the AMF repeats its request to an SMF that has restarted meanwhile.
+        HoState::Completed => match session.handover_target.filter(|_| session.handover_uplink.is_some()) {
             Some(primary) => {
-                let additional = std::mem::take(&mut session.handover_additional).into_iter();
-                let additional = additional.map(|(tunnel, flows)| FlowTunnel { tunnel, flows }).collect();
+                let of_flows = |(tunnel, flows): &(Tunnel, Vec<u8>)| FlowTunnel {
+                    tunnel: *tunnel,
+                    flows: flows.clone(),
+                };
+                let additional = session.handover_additional.iter().map(of_flows).collect();
                 let target = Target { primary, additional };
                 session.amf.handover_target = None;
                 let refused = std::mem::take(&mut session.flows.refused_by_target);
@@ -90,6 +94,17 @@ pub(in crate::smf) fn on_update(
         _ => refuse(reply, "the session has no user plane to hand over", env),
     }
     State::established(user_plane)
+}
+
+/// Whether the AMF repeats COMPLETED: the path is switched, and the UE has been at that gNB since.
+pub(in crate::smf) fn is_repeated(state: &State, session: &SmContext, data: &SmContextUpdateData) -> bool {
+    let is_active = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_some());
+    data.ho_state == Some(HoState::Completed) && session.is_switched() && is_active
+}
+
+/// The path is switched.
+pub(in crate::smf) fn answer_completed(reply: PendingReply, env: &mut Env<'_>) {
+    answer(HoState::Completed, None, reply, env);
 }
 
 /// The target gNB has resources: notes its endpoint, and answers with the tunnel for forwarded packets: the target gNB's, if the gNBs have a path for

@@ -8,7 +8,8 @@
 
 use super::restoration::{self, Absence};
 use super::{
-    AwaitingResourceSetup, Established, State, branching, forwarding, modification, release, user_plane,
+    AwaitingResourceSetup, Established, State, branching, forwarding, handover, modification, release,
+    user_plane,
 };
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
@@ -101,7 +102,8 @@ pub(super) struct Target {
     pub additional: Vec<FlowTunnel>,
 }
 
-/// Requests the UPF to send downlink packets to the target gNB. A repeated request sends no second End Marker: the tunnel
+/// Requests the UPF to send downlink packets to the target gNB. Of an N2 handover the target is still known: the AMF repeats its request if it gets no
+/// answer. A repeated request sends no second End Marker: the tunnel
 /// to the source gNB is no longer known.
 pub(super) fn begin(
     mut user_plane: UserPlane,
@@ -110,11 +112,13 @@ pub(super) fn begin(
     reply: PendingReply,
     (target, kind): (Target, Handover),
 ) -> State {
-    session.forget_target();
     // The source gNB answers nothing any longer.
     session.gnb = match kind {
         Handover::N2 => session.gnb.at_target(),
-        Handover::Xn => GnbRequests::default(),
+        Handover::Xn => {
+            session.forget_target();
+            GnbRequests::default()
+        }
     };
     if session.modification.is_none() {
         session.stop(env, SessionTimer::Guard);
@@ -171,6 +175,7 @@ impl AwaitingPathSwitch {
                 match kind {
                     Handover::N2 => {
                         user_plane.gnb_uplink = handover_uplink;
+                        session.handover_additional.clear();
                         forwarding::drain(session, env);
                         answer_repeated(session, env);
                     }
@@ -211,9 +216,7 @@ fn answer_repeated(session: &mut SmContext, env: &mut Env<'_>) {
     let is_completed = |data: &SmContextUpdateData| data.ho_state == Some(HoState::Completed);
     let repeated = session.pending.updates.extract_if(.., |(_, data)| is_completed(data));
     for (reply, _) in repeated {
-        let mut data = SmContextUpdatedData::default();
-        data.ho_state = Some(HoState::Completed);
-        answer_update(reply, data, env.out);
+        handover::answer_completed(reply, env);
     }
 }
 

@@ -244,6 +244,41 @@ fn a_handover_that_is_completed_again_meanwhile_is_answered_twice() {
     assert_eq!(world.user_plane().unwrap().gnb, Some(TARGET));
 }
 
+/// The AMF has not waited for the answer, and repeats its request after a pause.
+#[test]
+fn a_handover_that_is_completed_again_later_is_answered_at_once() {
+    let mut world = World::established();
+    required(&mut world);
+    prepared(&mut world);
+    completed(&mut world);
+    world.take_ladder();
+    completed(&mut world);
+    assert_eq!(world.take_ladder(), "amf <- 200", "no message to the UPF");
+    assert_eq!(answer(&world).ho_state, Some(HoState::Completed));
+    assert_eq!(world.user_plane().unwrap().gnb, Some(TARGET));
+}
+
+#[test]
+fn a_handover_that_is_followed_by_another_change_of_the_gnb_is_not_completed_again() {
+    let changes: [(&str, fn(&mut World)); 4] = [
+        ("another one is prepared", required),
+        ("cancelled", cancelled),
+        ("an Xn handover", switch),
+        ("the UE is idle", World::deactivate),
+    ];
+    for (name, change) in changes {
+        let mut world = World::established();
+        required(&mut world);
+        prepared(&mut world);
+        completed(&mut world);
+        change(&mut world);
+        let gnb = world.user_plane().unwrap().gnb;
+        completed(&mut world);
+        assert_eq!(world.refusal(), &Cause::N2SmError, "{name}");
+        assert_eq!(world.user_plane().unwrap().gnb, gnb, "{name}");
+    }
+}
+
 #[test]
 fn a_cancelled_handover_cannot_complete() {
     let mut world = World::established();

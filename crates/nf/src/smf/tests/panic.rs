@@ -3,6 +3,7 @@
 use super::super::Smf;
 use super::super::SmfConfig;
 use super::super::procedure::State;
+use super::handover;
 use super::world::*;
 use crate::kit::{Fate, Input, Level, N4Input, NetworkFunction, Outbox, Rng, StoreScope, Tag, Tracking};
 use crate::testing::{self, Bench, Stored};
@@ -99,6 +100,26 @@ fn a_session_that_waits_for_its_anchor_is_requested_again() {
     next.gnb_answers();
     let (_, session) = next.bench.nf.sessions.iter().next().unwrap();
     assert!(matches!(session.state(), State::Established(_)), "{}", session.state().name());
+}
+
+/// The AMF has got no answer to COMPLETED, and repeats it.
+#[test]
+fn a_handover_whose_path_switch_was_cut_is_completed_again() {
+    let mut world = tracked(World::new());
+    world.establish();
+    world.gnb_answers();
+    handover::required(&mut world);
+    handover::prepared(&mut world);
+    world.upf = None;
+    handover::completed(&mut world);
+    let stored = stored(&mut world);
+    let mut next = taken_over(&world, &stored, Fate::GoesOn);
+    next.take_ladder();
+    handover::completed(&mut next);
+    assert_eq!(next.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
+    assert_eq!(next.user_plane().unwrap().gnb, Some(handover::TARGET));
+    handover::completed(&mut next);
+    assert_eq!(next.take_ladder(), "amf <- 200");
 }
 
 /// The former run may not have sent the request.
