@@ -16,6 +16,9 @@ pub(crate) struct Retransmission {
 
 pack_struct!(Retransmission { plain, timer, resent });
 
+/// In place of the number of retransmissions: the message is sent once.
+const SENT_ONCE: u8 = u8::MAX;
+
 /// The result of a timer's expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expiry {
@@ -56,6 +59,22 @@ impl Retransmission {
             n1::send_plain(ue, env, &self.plain);
         }
         expiry
+    }
+
+    /// The message is not retransmitted: the caller acts when its timer expires.
+    pub const fn send_once(&mut self) {
+        self.resent = SENT_ONCE;
+    }
+
+    pub const fn is_sent_once(&self) -> bool {
+        self.resent == SENT_ONCE
+    }
+
+    /// The message is retransmitted as any other.
+    pub fn send_as_usual(&mut self) {
+        if self.is_sent_once() {
+            self.resent = 0;
+        }
     }
 
     /// Sends the message once more, and restarts its timer; this is no retransmission that counts.

@@ -26,7 +26,7 @@ use pith_nas::ie::{
     ConfigurationUpdateIndication, LadnInformation, MobileIdentity, NetworkName, NetworkSlicingIndication,
     RegistrationKind, RejectedNssai, TaiList,
 };
-use pith_ngap::{Cause, CauseNas};
+use pith_ngap::{Cause, CauseNas, CauseRadioNetwork};
 
 /// The UE must confirm a new 5G-GUTI, or changed areas or slices.
 #[derive(Debug)]
@@ -54,6 +54,13 @@ pub(crate) fn request_registration(ue: &mut UeContext, env: &mut Env<'_>) {
     let command = Retransmission::send(ue, env, Timer::T3555, command);
     let next = AwaitingConfigurationUpdateComplete { command };
     ue.procedure = Procedure::AwaitingConfigurationUpdateComplete(next);
+}
+
+/// The gNB has requested the release of the UE, which waits for the UE's answer: for T3555 at most.
+pub(crate) fn release_after_answer(ue: &mut UeContext) {
+    if let Procedure::AwaitingConfigurationUpdateComplete(state) = &mut ue.procedure {
+        state.command.send_once();
+    }
 }
 
 /// Sends the UE the network name after an initial registration, and local time after each that it completes: what is configured of it.
@@ -184,8 +191,10 @@ pub(crate) fn on_t3555_beside(ue: &mut UeContext, env: &mut Env<'_>) -> NasOutco
 }
 
 impl AwaitingConfigurationUpdateComplete {
-    /// Goes on beside a service request, or after it.
-    pub fn resume(&self, ue: &mut UeContext, env: &mut Env<'_>) {
+    /// Goes on beside a service request, or after it. No release waits for the answer any longer: the gNB requests that again when the UE is inactive
+    /// again.
+    pub fn resume(&mut self, ue: &mut UeContext, env: &mut Env<'_>) {
+        self.command.send_as_usual();
         self.command.restart(ue, env);
     }
 
@@ -233,14 +242,19 @@ impl AwaitingConfigurationUpdateComplete {
     }
 
     /// T3555 expired: retransmits the command; on the fifth expiry both 5G-GUTIs stay valid (TS
-    /// 24.501 5.4.4.6 a).
+    /// 24.501 5.4.4.6 a). So they do if a release waits for the answer, which is on the first expiry.
     pub fn on_t3555(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         match self.expired(ue, env) {
             Expiry::SendAgain => Step::replied(
                 Procedure::AwaitingConfigurationUpdateComplete(self),
                 "ConfigurationUpdateCommand",
             ),
-            Expiry::GiveUp => Step::complete(),
+            Expiry::GiveUp => {
+                if self.command.is_sent_once() {
+                    release_inactive(ue, env);
+                }
+                Step::complete()
+            }
         }
     }
 
@@ -250,5 +264,12 @@ impl AwaitingConfigurationUpdateComplete {
             ue.log_outcome(env, Level::Warn, "Configuration update", "not answered");
         }
         expiry
+    }
+}
+
+/// The UE does not answer. Another gNB to which it moves requests the release itself.
+fn release_inactive(ue: &UeContext, env: &mut Env<'_>) {
+    if !ue.mobility.is_n2_handover() && ue.emergency_session().is_none() {
+        n2::release(ue, env, Cause::RadioNetwork(CauseRadioNetwork::user_inactivity));
     }
 }

@@ -190,7 +190,7 @@ fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest
         || request.service_type == ServiceType::MobileTerminatedServices;
     let update = configuration_update::take_unanswered(ue);
     procedure::abort(ue, env);
-    if let Some(update) = update {
+    if let Some(mut update) = update {
         // The UE may not have its new 5G-GUTI yet.
         update.resume(ue, env);
         ue.keep_update(update);

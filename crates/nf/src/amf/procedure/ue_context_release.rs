@@ -8,7 +8,9 @@
 //! | UE CONTEXT RELEASE COMPLETE | gNB |
 //! | UpdateSMContext (DEACTIVATED), a session each; CM-IDLE | |
 
-use super::{Procedure, context_transfer, deregistration, paging, pdu_session_resources};
+use super::{
+    Procedure, configuration_update, context_transfer, deregistration, paging, pdu_session_resources,
+};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
@@ -19,7 +21,7 @@ use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextRe
 /// UE CONTEXT RELEASE REQUEST of the gNB: granted, with the gNB's cause.
 ///
 /// A UE that another AMF has handed over gets a 5G-GUTI before, or it could not be paged. An inactive one is released when it has confirmed that
-/// ([`mobility::n2_handover::allocate_guti`]), or when the gNB repeats its request. In other cases the gNB does not wait. A UE that has lost its
+/// ([`mobility::n2_handover::allocate_guti`]), when T3555 expires, or when the gNB repeats its request. In other cases the gNB does not wait. A UE that has lost its
 /// radio connection registers by itself (TS 24.501 5.5.1.3.2 f).
 pub(crate) fn request(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContextReleaseRequest) {
     let cause = message.cause.unwrap_or(Cause::Nas(CauseNas::unspecified));
@@ -28,7 +30,7 @@ pub(crate) fn request(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContext
     let is_inactive = cause == Cause::RadioNetwork(CauseRadioNetwork::user_inactivity);
     // The answer of a UE with an emergency session releases no connection (TS 24.501 5.4.4.3).
     if is_commanded && is_inactive && ue.emergency_session().is_none() {
-        return;
+        return configuration_update::release_after_answer(ue);
     }
     n2::release(ue, env, cause);
 }

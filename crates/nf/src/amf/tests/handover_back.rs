@@ -6,8 +6,9 @@ use super::n2_handover::{answer, gnb_target, required};
 use super::paging::data;
 use super::world::*;
 use crate::kit::{GnbHandle, Timer};
+use pith_nas::GmmMessage;
 use pith_nas::gmm::{ConfigurationUpdateComplete, RegistrationComplete};
-use pith_nas::ie::RegistrationKind;
+use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_ngap::{
     Cause, CauseNas, CauseRadioNetwork, HandoverNotify, HandoverRequestAcknowledge, HandoverRequired,
     Message, UeContextReleaseRequest,
@@ -94,6 +95,35 @@ fn an_inactive_ue_gets_a_5g_guti_before_it_is_released() {
     phone.send(&mut world, ConfigurationUpdateComplete::new());
     assert_eq!(phone.released(&mut world), Cause::Nas(CauseNas::normal_release));
     assert_paged(&mut world, &phone);
+}
+
+#[test]
+fn an_inactive_ue_that_does_not_answer_is_released() {
+    let (mut world, mut phone) = returned();
+    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
+    phone.take_guti(&mut world);
+    world.expire(Timer::T3555);
+    assert_eq!(phone.released(&mut world), Cause::RadioNetwork(CauseRadioNetwork::user_inactivity));
+    assert!(!world.running().contains(&Timer::T3555));
+    assert_paged(&mut world, &phone);
+}
+
+/// Its gNB requests the release again.
+#[test]
+fn a_ue_that_requests_service_before_it_answers_is_not_released() {
+    let (mut world, mut phone) = returned();
+    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
+    phone.take_guti(&mut world);
+    let request = phone.service_request(ServiceType::Signalling);
+    phone.send(&mut world, request);
+    let message = phone.receive(&mut world);
+    assert!(matches!(message, GmmMessage::ServiceAccept(_)), "{message:?}");
+    world.expire(Timer::T3555);
+    let message = phone.receive(&mut world);
+    assert!(matches!(message, GmmMessage::ConfigurationUpdateCommand(_)), "{message:?}");
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
+    phone.released(&mut world);
 }
 
 #[test]
