@@ -63,7 +63,7 @@ fn returned() -> (World, Phone) {
     (world, phone)
 }
 
-fn request_release(world: &mut World, phone: &Phone, cause: CauseRadioNetwork) {
+pub(super) fn request_release(world: &mut World, phone: &Phone, cause: CauseRadioNetwork) {
     let message = UeContextReleaseRequest {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
         ran_ue_ngap_id: phone.ran_id,

@@ -1,6 +1,7 @@
 //! SMFs that do not answer the request to switch the path of an N2 handover, such as one that restarts (TS 23.502 4.9.1.3.3 steps 7 to 10; TS 29.502
 //! 5.2.2.3.4.4).
 
+use super::handover_back::request_release;
 use super::handover_between_amfs::{Amfs, take_message};
 use super::n2_handover::{AT_TARGET, answer, commanded, notify, source_released, states, updates};
 use super::panic::take_over;
@@ -8,7 +9,9 @@ use super::pdu_session::{release_response, status_notify};
 use super::world::*;
 use crate::kit::{Duration, Fate, Input, N2Input, NetworkFunction, StoreScope, Timer, Tracking};
 use crate::testing::Stored;
+use pith_nas::gmm::ConfigurationUpdateComplete;
 use pith_nas::ie::ServiceType;
+use pith_ngap::CauseRadioNetwork;
 use pith_sbi::nsmf_pdusession::{HoState, SmContextUpdateData, UpCnxState};
 use pith_sbi::{Cause, Operation, Problem};
 
@@ -184,6 +187,22 @@ fn a_phone_that_leaves_meanwhile_has_its_session_deactivated() {
     answer(&mut world, None);
     let audit = world.amf.audit();
     assert_eq!((audit.connected, audit.in_procedure, audit.sessions), (0, 0, 1));
+}
+
+/// It has no 5G-GUTI of the target AMF yet.
+#[test]
+fn an_inactive_phone_gets_a_5g_guti_meanwhile() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.notified(id);
+    fail(&mut amfs.target, &DOWN);
+    let Amfs { mut target, mut phone, .. } = amfs;
+    request_release(&mut target, &phone, CauseRadioNetwork::user_inactivity);
+    phone.take_guti(&mut target);
+    phone.send(&mut target, ConfigurationUpdateComplete::new());
+    phone.released(&mut target);
+    let audit = target.amf.audit();
+    assert_eq!((audit.registered, audit.connected, audit.tmsis), (1, 0, 1));
 }
 
 /// Before the repetition, the request counts as one that is not answered.

@@ -319,10 +319,11 @@ fn is_registration_due(ue: &UeContext) -> bool {
 }
 
 /// The gNB is about to release a UE that has no 5G-GUTI of this AMF yet: it gets one, with which it can be paged, and is requested to register.
-/// A UE that was handed over to another AMF and back is in its registration area, and does not register by itself. Returns whether the command
-/// was sent.
+/// A UE that was handed over to another AMF and back is in its registration area, and does not register by itself. SMFs may not have switched its
+/// paths yet. Returns whether the command was sent.
 pub(in crate::amf) fn allocate_guti(ue: &mut UeContext, env: &mut Env<'_>) -> bool {
-    if ue.guti.is_some() || !ue.is_registered() || !ue.mobility.is_idle() {
+    let is_there = matches!(ue.mobility, Mobility::Idle | Mobility::AwaitingSessionCompletion(_));
+    if ue.guti.is_some() || !ue.is_registered() || !is_there {
         return false;
     }
     configuration_update::request_registration(ue, env);
