@@ -465,9 +465,12 @@ pub(crate) fn fail_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8, cause: C
 
 fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Vec<u8>) -> Option<SetupItem> {
     ue.must_store = true;
-    ue.mobility.note_setup(id);
+    let was_due = ue.mobility.note_setup(id);
     let session = ue.session_mut(id)?;
     session.user_plane = UserPlane::Activating;
+    if was_due {
+        session.forget_unheard();
+    }
     Some(SetupItem { pdu_session_id: id, nas_pdu, snssai: session.snssai, transfer })
 }
 

@@ -57,7 +57,7 @@ pack_enum!(Mobility {
 });
 
 /// The process ends, or the UE moves on, while SMFs are requested to switch the paths to a target gNB: they may not have got the requests, with
-/// which the sessions become this AMF's if another one has served the UE.
+/// which the sessions become this AMF's if another one has served the UE. How often they were requested does not count for what follows.
 pub(crate) fn announce_again(sessions: &mut [PduSession], state: &Mobility) {
     let ids: Vec<u8> = match state {
         Mobility::AwaitingSessionCompletion(state) => state.sessions().collect(),
@@ -71,6 +71,9 @@ pub(crate) fn announce_again(sessions: &mut [PduSession], state: &Mobility) {
         | Mobility::AwaitingUeContextCreation(_)
         | Mobility::AwaitingN2InfoNotify(_) => return,
     };
+    if matches!(state, Mobility::AwaitingSessionCompletion(_)) {
+        sessions.iter_mut().filter(|it| ids.contains(&it.id)).for_each(PduSession::forget_unheard);
+    }
     // Other states of the user plane are those of later requests of the SMF, which knows this AMF.
     let is_active = |it: &PduSession| matches!(it.user_plane, UserPlane::Activated | UserPlane::Activating);
     let may_be_unknown = |it: &&mut PduSession| ids.contains(&it.id) && is_active(it);
@@ -164,12 +167,15 @@ impl Mobility {
     }
 
     /// The gNB gets the resources of a session again: flows that it wanted to move are no longer those of its tunnels, and a path that is still to be
-    /// switched is no longer the one of a handover.
-    pub fn note_setup(&mut self, session: u8) {
+    /// switched is no longer the one of a handover. Returns whether the SMF was to be requested again to switch it.
+    pub fn note_setup(&mut self, session: u8) -> bool {
         match self {
-            Self::AwaitingFlows(state) => state.note_setup(session),
+            Self::AwaitingFlows(state) => {
+                state.note_setup(session);
+                false
+            }
             Self::AwaitingSessionCompletion(state) => state.note_setup(session),
-            _ => {}
+            _ => false,
         }
     }
 

@@ -189,6 +189,20 @@ fn a_phone_that_leaves_meanwhile_has_its_session_deactivated() {
     assert_eq!((audit.connected, audit.in_procedure, audit.sessions), (0, 0, 1));
 }
 
+/// The request to switch the path has been repeated.
+#[test]
+fn the_deactivation_after_that_is_repeated_as_any_other() {
+    let (mut world, mut phone) = arrived(&Cause::TimedOutRequest);
+    repeats(&mut world);
+    fail(&mut world, &Cause::TimedOutRequest);
+    phone.release(&mut world);
+    for _ in 0..=config().max_retransmissions {
+        assert_eq!(updates(&world).len(), 1, "{:?}", updates(&world));
+        fail(&mut world, &DOWN);
+    }
+    assert!(updates(&world).is_empty(), "{:?}", updates(&world));
+}
+
 /// It has no 5G-GUTI of the target AMF yet.
 #[test]
 fn an_inactive_phone_gets_a_5g_guti_meanwhile() {

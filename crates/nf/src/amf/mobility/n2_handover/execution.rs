@@ -117,9 +117,11 @@ impl AwaitingSessionCompletion {
         self.calls.iter().any(|(id, _)| meets(*id))
     }
 
-    /// The gNB gets the session's resources in a setup, of which the SMF learns from the answer.
-    pub fn note_setup(&mut self, session: u8) {
+    /// The gNB gets the session's resources in a setup, of which the SMF learns from the answer. Returns whether it was to be requested again.
+    pub fn note_setup(&mut self, session: u8) -> bool {
+        let was_due = self.calls.contains(&(DUE, session));
         self.calls.retain(|call| *call != (DUE, session));
+        was_due
     }
 
     /// The pause is over. An SMF that has changed the user plane since is not requested again.
@@ -130,6 +132,8 @@ impl AwaitingSessionCompletion {
             if ue.session(id).is_some_and(has_resources) {
                 let call = consumer::repeat_completion(ue, env, id);
                 self.calls.extend(call.map(|call| (call, id)));
+            } else if let Some(session) = ue.session_mut(id) {
+                session.forget_unheard();
             }
         }
         self.go_on(ue, env)
@@ -206,12 +210,12 @@ fn give_up(ue: &mut UeContext, env: &mut Env<'_>, id: u8, problem: &Problem) {
     let is_releasing = ue.session(id).is_some_and(is_released);
     if problem.status == 404 {
         ue.sessions.retain(|session| session.id != id);
-    } else if !is_releasing {
-        if let Some(session) = ue.session_mut(id) {
-            session.forget_unheard();
+    } else if let Some(session) = ue.session_mut(id) {
+        session.forget_unheard();
+        if !is_releasing {
+            // If another AMF has handed the UE over, the session may still be that AMF's.
+            consumer::announce_deactivated(ue, env, id);
         }
-        // If another AMF has handed the UE over, the session may still be that AMF's.
-        consumer::announce_deactivated(ue, env, id);
     }
     if !is_releasing {
         release_at_target(ue, env, id);
