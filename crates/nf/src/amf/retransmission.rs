@@ -66,12 +66,13 @@ impl Retransmission {
         self.resent = SENT_ONCE;
     }
 
+    /// Whether that was said.
     pub const fn is_sent_once(&self) -> bool {
         self.resent == SENT_ONCE
     }
 
     /// The message is retransmitted as any other.
-    pub fn send_as_usual(&mut self) {
+    pub const fn send_as_usual(&mut self) {
         if self.is_sent_once() {
             self.resent = 0;
         }

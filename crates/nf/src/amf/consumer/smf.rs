@@ -270,6 +270,27 @@ pub(crate) fn report(
     notify_smf(ue, env, id, body);
 }
 
+/// As [`report`], of resources that the gNB has released before the SMF has switched the path to them. The SMF is not requested again, and may have got
+/// no request with which it learns this AMF: it learns it with the report.
+pub(crate) fn report_released(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    transfer: Vec<u8>,
+    kind: nsmf::N2SmInfoType,
+) {
+    let Some(session) = ue.session_mut(id) else { return };
+    session.forget_unheard();
+    let number = session.number;
+    let callback = status_callback_of(ue, env, id, number);
+    let body = nsmf::SmContextUpdateData {
+        n2_sm_info: Some(BinaryData::from(transfer)),
+        n2_sm_info_type: Some(kind),
+        ..serving_amf_at(ue, env, id, callback)
+    };
+    notify_smf(ue, env, id, body);
+}
+
 /// Forwards a report of a secondary RAT's data volume. It is sent once, since a report that arrives twice counts twice.
 pub(crate) fn report_usage(ue: &UeContext, env: &mut Env<'_>, id: u8, transfer: Vec<u8>) {
     let Some(context) = ue.session(id).and_then(|session| session.sm_context.as_ref()) else { return };

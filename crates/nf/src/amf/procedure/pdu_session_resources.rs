@@ -180,6 +180,11 @@ fn report(
         if let (Some(session), Some(state)) = (ue.session_mut(item.pdu_session_id), user_plane) {
             session.user_plane = state;
         }
-        consumer::report(ue, env, item.pdu_session_id, item.transfer, kind.clone());
+        let id = item.pdu_session_id;
+        if kind == N2SmInfoType::PduResNtyRel && ue.mobility.switches_path_of(id) {
+            consumer::report_released(ue, env, id, item.transfer, kind.clone());
+        } else {
+            consumer::report(ue, env, id, item.transfer, kind.clone());
+        }
     }
 }

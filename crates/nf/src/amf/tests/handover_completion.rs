@@ -11,8 +11,8 @@ use crate::kit::{Duration, Fate, Input, N2Input, NetworkFunction, StoreScope, Ti
 use crate::testing::Stored;
 use pith_nas::gmm::ConfigurationUpdateComplete;
 use pith_nas::ie::ServiceType;
-use pith_ngap::CauseRadioNetwork;
-use pith_sbi::nsmf_pdusession::{HoState, SmContextUpdateData, UpCnxState};
+use pith_ngap::{CauseRadioNetwork, PduSessionResourceNotify};
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData, UpCnxState};
 use pith_sbi::{Cause, Operation, Problem};
 
 const DOWN: Cause = Cause::TargetNfNotReachable;
@@ -86,6 +86,36 @@ fn an_smf_that_returns_learns_the_target_amf() {
         |body: &SmContextUpdateData| (body.serving_nf_id, body.guami, body.sm_context_status_uri.clone());
     assert_eq!(named(&again[0]), named(&first[0]));
     assert!(again[0].serving_nf_id.is_some());
+}
+
+/// The target gNB has released the resources of the session: the SMF has no path to switch.
+#[test]
+fn an_smf_learns_the_target_amf_also_of_a_session_without_resources() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.notified(id);
+    let first = updates(&amfs.target);
+    fail(&mut amfs.target, &DOWN);
+    let notify = PduSessionResourceNotify {
+        amf_ue_ngap_id: id,
+        ran_ue_ngap_id: AT_TARGET,
+        notified: None,
+        released: Some(transfers(&[5])),
+    };
+    amfs.target.ngap(OTHER_GNB, "PduSessionResourceNotify", notify.encode());
+    for _ in 0..=config().max_retransmissions {
+        let [report] = &updates(&amfs.target)[..] else { panic!("{:?}", updates(&amfs.target)) };
+        assert_eq!(report.n2_sm_info_type, Some(N2SmInfoType::PduResNtyRel));
+        assert_eq!(report.serving_nf_id, first[0].serving_nf_id);
+        assert_eq!(report.sm_context_status_uri, first[0].sm_context_status_uri);
+        fail(&mut amfs.target, &DOWN);
+    }
+    amfs.target.expire(Timer::HandoverCompletion);
+    assert!(updates(&amfs.target).is_empty(), "{:?}", updates(&amfs.target));
+    amfs.target.input(Input::N2(N2Input::GnbDown { gnb: OTHER_GNB }));
+    let [next] = &updates(&amfs.target)[..] else { panic!("{:?}", updates(&amfs.target)) };
+    assert!(next.serving_nf_id.is_some() && next.sm_context_status_uri.is_some());
+    assert_eq!(next.up_cnx_state, Some(UpCnxState::Deactivated));
 }
 
 /// The session goes on without a user plane, until the UE requests service.
