@@ -66,7 +66,7 @@ impl Retransmission {
         self.resent = SENT_ONCE;
     }
 
-    /// Whether that was said.
+    /// Whether the message is not retransmitted.
     pub const fn is_sent_once(&self) -> bool {
         self.resent == SENT_ONCE
     }

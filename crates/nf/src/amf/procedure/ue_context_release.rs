@@ -21,8 +21,8 @@ use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextRe
 /// UE CONTEXT RELEASE REQUEST of the gNB: granted, with the gNB's cause.
 ///
 /// A UE that another AMF has handed over gets a 5G-GUTI before, or it could not be paged. An inactive one is released when it has confirmed that
-/// ([`mobility::n2_handover::allocate_guti`]), when T3555 expires, or when the gNB repeats its request. In other cases the gNB does not wait. A UE that has lost its
-/// radio connection registers by itself (TS 24.501 5.5.1.3.2 f).
+/// ([`mobility::n2_handover::allocate_guti`]), when T3555 expires, or when the gNB repeats its request. In other cases the gNB does not wait. A UE
+/// that has lost its radio connection registers by itself (TS 24.501 5.5.1.3.2 f).
 pub(crate) fn request(ue: &mut UeContext, env: &mut Env<'_>, message: &UeContextReleaseRequest) {
     let cause = message.cause.unwrap_or(Cause::Nas(CauseNas::unspecified));
     let is_lost = cause == Cause::RadioNetwork(CauseRadioNetwork::radio_connection_with_ue_lost);

@@ -102,9 +102,8 @@ pub(super) struct Target {
     pub additional: Vec<FlowTunnel>,
 }
 
-/// Requests the UPF to send downlink packets to the target gNB. Of an N2 handover the target is still known: the AMF repeats its request if it gets no
-/// answer. A repeated request sends no second End Marker: the tunnel
-/// to the source gNB is no longer known.
+/// Requests the UPF to send downlink packets to the target gNB. A repeated request sends no second End Marker: the tunnel
+/// to the source gNB is no longer known. The target of an N2 handover stays known, as the AMF repeats a request without answer.
 pub(super) fn begin(
     mut user_plane: UserPlane,
     session: &mut SmContext,
