@@ -612,6 +612,10 @@ fn has_resources_at_gnb(ue: &UeContext, connection: Option<&NgConnection>) -> bo
 /// What remains of a UE after the process has ended: no connection, and no pending call. SMFs of other processes may have activated user
 /// planes since the document was written, if it may be behind.
 fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tracking) {
+    let procedure = &ue.procedure;
+    // A deactivation has given way to an activation, whose reply does not arrive.
+    let is_postponed = |it: &&mut PduSession| procedure.activates(it.id) && it.lacks_answer();
+    ue.sessions.iter_mut().filter(is_postponed).for_each(|it| it.note_active(false));
     end_procedure(ue);
     mobility::announce_again(&mut ue.sessions, &ue.mobility);
     ue.mobility = Mobility::Idle;

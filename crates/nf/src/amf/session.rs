@@ -295,6 +295,12 @@ impl PduSession {
         is_repeated
     }
 
+    /// Whether the SMF has not answered a report of the user plane: it may have another user plane than the AMF.
+    pub fn lacks_answer(&self) -> bool {
+        let is_open = |call: &SessionCall| call.is_report() && call.is_about_user_plane();
+        self.unheard & 0xf != 0 || self.calls.iter().any(|(_, call)| is_open(call))
+    }
+
     /// The request to switch the path of an N2 handover is repeated whatever the SMF has not answered before, and so is the report that follows.
     pub fn forget_unheard(&mut self) {
         self.unheard &= 0xf0;

@@ -11,10 +11,11 @@ pub(crate) use amf::{
 };
 pub(crate) use smf::{
     activate, announce_deactivated, announce_session, cancel_handover, complete_handover, create_session,
-    deactivate, establish_session, forward, handover_prepared, leave_to_other_amf, move_flows,
-    path_switch_setup_failed, prepare_handover, presence_reported, release_passed_on, release_session,
-    release_sm_context, repeat_completion, repeat_deactivation, report, report_presence, report_usage,
-    retransmit_report, sm_context_created, switch_path, target_id,
+    deactivate, deactivate_unheard, establish_session, forward, handover_prepared, leave_to_other_amf,
+    move_flows, path_switch_setup_failed, postpone_report, prepare_handover, presence_reported,
+    release_passed_on, release_session, release_sm_context, repeat_completion, repeat_deactivation, report,
+    report_presence, report_released, report_usage, retransmit_report, sm_context_created, switch_path,
+    target_id,
 };
 
 use crate::amf::context::{CallId, Env, UeContext};

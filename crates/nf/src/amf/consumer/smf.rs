@@ -2,7 +2,7 @@
 
 use super::{location, owner, select_instance, session_name};
 use crate::amf::context::{CallId, Env, UeContext};
-use crate::amf::mobility::n2_handover;
+use crate::amf::mobility::{departure, n2_handover};
 use crate::amf::session::{PduSession, SessionCall, UserPlane};
 use crate::amf::{delivery, ladn};
 use crate::kit::{Selection, Target};
@@ -175,6 +175,22 @@ pub(crate) fn retransmit_report(
         body.presence_in_ladn = presence_in_ladn(ue, env, id);
     }
     notify_smf(ue, env, id, body);
+}
+
+/// The SMF has not served a report of the user plane, which is not repeated while the SMF's answer to an activation is awaited: it would undo
+/// that. If the activation fails, the SMF may still have the former user plane: see [`deactivate_unheard`].
+pub(crate) fn postpone_report(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    body: &nsmf::SmContextUpdateData,
+) {
+    if let Some(session) = ue.session_mut(id) {
+        session.count_unheard(body, env.config.max_retransmissions);
+    }
+    if body.serving_nf_id.is_some() {
+        note_unannounced(ue, env, id);
+    }
 }
 
 /// The SMF may not know that this AMF serves the session: the next request says so. What the gNB is to release concerns no setup that follows.
@@ -480,6 +496,20 @@ pub(crate) fn repeat_deactivation(ue: &mut UeContext, env: &mut Env<'_>, id: u8)
     let Some(serving) = unknown_amf(ue, env, id) else { return };
     let body = nsmf::SmContextUpdateData { up_cnx_state: Some(nsmf::UpCnxState::Deactivated), ..serving };
     notify_smf(ue, env, id, body);
+}
+
+/// An activation has failed, or is not awaited any longer. If the SMF has not answered the deactivation before it, the UPF may still send packets to
+/// the gNB that the UE has left (TS 23.502 4.2.6): the request is repeated. Not if another AMF may serve the session.
+pub(crate) fn deactivate_unheard(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    if ue.transferred_to.is_some() || departure::may_be_complete(ue) {
+        return;
+    }
+    let Some(session) = ue.session(id).filter(|session| session.lacks_answer()) else { return };
+    match session.user_plane {
+        UserPlane::Deactivated => repeat_deactivation(ue, env, id),
+        UserPlane::Unannounced => announce_deactivated(ue, env, id),
+        _ => {}
+    }
 }
 
 /// Releases a session in this AMF, at the SMF, and at the gNB if it has resources for it.

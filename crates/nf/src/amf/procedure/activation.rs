@@ -131,7 +131,14 @@ impl AwaitingSessionActivation {
         self.go_on(ue, env)
     }
 
-    fn take(&mut self, ue: &mut UeContext, env: &Env<'_>, id: u8, reply: Reply) {
+    /// The procedure is aborted: replies of SMFs are late.
+    pub fn abort(self, ue: &mut UeContext, env: &mut Env<'_>) {
+        for (_, id) in self.calls {
+            consumer::deactivate_unheard(ue, env, id);
+        }
+    }
+
+    fn take(&mut self, ue: &mut UeContext, env: &mut Env<'_>, id: u8, reply: Reply) {
         let waits = delivery::awaits_gnb(ue, env, id);
         let Some(session) = ue.session_mut(id) else { return };
         let (snssai, updated) = match reply {
@@ -141,7 +148,8 @@ impl AwaitingSessionActivation {
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);
                 }
-                return self.activated.errors.push((id, cause_of(&problem)));
+                self.activated.errors.push((id, cause_of(&problem)));
+                return consumer::deactivate_unheard(ue, env, id);
             }
         };
         if updated.n2_sm_info_type == Some(N2SmInfoType::PduResSetupReq) {

@@ -483,6 +483,7 @@ pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
         // is deleted.
         Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
         Procedure::AwaitingSecurityModeComplete(state) => ue.note_offered(state.offer.context),
+        Procedure::AwaitingSessionActivation(state) => state.abort(ue, env),
         _ => {}
     }
 }

@@ -179,8 +179,10 @@ fn reported(
                 let operation = Operation::UpdateSmContext.name();
                 format!("{}: {operation} failed, session {id}: {problem}", ue.name())
             });
+            let is_postponed = !report.is_presence_report() && ue.procedure.activates(id);
             match problem.status {
                 404 => forget(ue, env, id),
+                _ if is_postponed => consumer::postpone_report(ue, env, id, &report),
                 504 => consumer::retransmit_report(ue, env, id, call, report),
                 _ => {}
             }

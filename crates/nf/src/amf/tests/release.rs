@@ -1,12 +1,14 @@
 //! AN release, NG RESET, and lost gNBs (TS 23.502 4.2.6; TS 38.413 8.3, 8.7.4).
 
+use super::n2_handover::updates;
 use super::world::{GNB, Phone, World};
 use crate::kit::{Input, N2Input, ResetUe, Timer};
+use pith_nas::GmmMessage;
 use pith_nas::gmm;
 use pith_nas::ie::{PayloadContainerType, RegistrationKind, ServiceType};
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_sbi::nsmf_pdusession::UpCnxState;
-use pith_sbi::{Operation, Problem, Request};
+use pith_sbi::{Operation, Problem, Request, Response};
 
 fn with_session() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -84,6 +86,62 @@ fn a_superseded_report_is_not_retransmitted() {
     assert_eq!(world.take_ladder(), "gnb1 -> InitialUeMessage\nsmf  <- UpdateSmContext");
     world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
     assert!(!world.take_ladder().contains("smf"), "its user plane is being activated");
+}
+
+/// The SMF was killed, and answers neither the deactivation nor the activation that follows: its UPF still sends packets to the gNB's former tunnel.
+#[test]
+fn a_deactivation_that_gave_way_to_an_activation_is_repeated_if_that_fails() {
+    for answers in [[0, 0], [1, 0]] {
+        let (mut world, mut phone) = reconnecting();
+        for at in answers {
+            let (tag, ..) = world.calls.remove(at);
+            world.reply(tag, Err(Problem::timed_out().into()));
+        }
+        let GmmMessage::ServiceAccept(accept) = phone.receive(&mut world) else { panic!() };
+        assert!(accept.reactivation_result.is_some_and(|failed| failed.contains(5)));
+        assert_eq!(states(&world), [UpCnxState::Deactivated], "{answers:?}");
+        world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+        assert_eq!(states(&world), [], "the SMF has it");
+    }
+}
+
+/// The gNB is lost, and the reply to the activation is late.
+#[test]
+fn a_deactivation_that_gave_way_to_an_activation_is_repeated_if_that_is_aborted() {
+    let (mut world, _) = reconnecting();
+    world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+    assert_eq!(states(&world), [UpCnxState::Activating]);
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    assert_eq!(states(&world), [UpCnxState::Activating, UpCnxState::Deactivated]);
+}
+
+#[test]
+fn a_deactivation_that_gave_way_to_an_activation_is_not_repeated_after_it() {
+    let (mut world, mut phone) = reconnecting();
+    world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+    let usual = world.usual(&world.calls[0].2.clone());
+    world.reply_to(Operation::UpdateSmContext, usual);
+    let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(states(&world), []);
+}
+
+/// A phone with a session requests its user plane over another connection than before. The SMF has answered neither the deactivation nor the
+/// activation.
+fn reconnecting() -> (World, Phone) {
+    let (mut world, mut phone) = with_session();
+    world.script.insert(Operation::UpdateSmContext, None);
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    phone.released(&mut world);
+    assert_eq!(states(&world), [UpCnxState::Deactivated, UpCnxState::Activating]);
+    (world, phone)
+}
+
+/// The user planes that open requests to the SMF are about.
+fn states(world: &World) -> Vec<UpCnxState> {
+    updates(world).into_iter().filter_map(|update| update.up_cnx_state).collect()
 }
 
 #[test]
