@@ -546,6 +546,7 @@ impl NetworkFunction for Amf {
     fn finish_take_over(&mut self, now: Instant, out: &mut Outbox) {
         self.shared.index.retained.resume(now, self.shared.config.retention);
         self.note_retained();
+        self.expect_gnbs(out);
         self.report_connections(out);
     }
 

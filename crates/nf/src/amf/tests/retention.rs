@@ -3,8 +3,8 @@
 use super::world::{GNB, OTHER_GNB, Phone, World, config, supi, transfer, transfers};
 use crate::amf::{Amf, AmfConfig};
 use crate::kit::{
-    Deregister, GnbHandle, Input, N2Input, NetworkFunction, ResetUe, RetainedConnections, Rng, StoreScope,
-    Timer, Tracking,
+    Deregister, Effect, Fate, GnbHandle, Input, N2Input, NetworkFunction, Outbox, ResetUe,
+    RetainedConnections, Rng, StoreScope, Timer, Tracking,
 };
 use crate::testing::Stored;
 use pith_nas::GmmMessage;
@@ -76,6 +76,30 @@ fn a_retained_ue_stays_connected_and_no_smf_is_asked() {
     phone.released(&mut world);
     world.expire(Timer::AbsentGnbs);
     world.assert_empty();
+}
+
+/// A shard has panicked before the gNBs of the former process had returned: it knows none of them.
+#[test]
+fn a_gnb_that_is_away_when_a_shard_is_taken_over_releases_its_ues() {
+    let (mut world, phone, stored) = registered(Tracking::default());
+    let mut amf = Amf::new(config(), Rng::from_number(2));
+    amf.reload_contexts();
+    amf.track_contexts(Tracking::default());
+    amf.begin_take_over();
+    for (id, document) in &stored.documents {
+        amf.take_over_context(world.now, *id, document, Fate::GoesOn).unwrap();
+    }
+    world.set_up.clear();
+    world.replace_amf(amf);
+    let mut out = Outbox::default();
+    world.amf.finish_take_over(world.now, &mut out);
+    let is_timer =
+        |effect: &Effect| matches!(effect, Effect::StartTimer { key, .. } if key.timer == Timer::AbsentGnbs);
+    assert!(out.effects().iter().any(is_timer), "until then: {out:?}");
+    return_gnb(&mut world, true);
+    let connections = set_up(&mut world);
+    assert_eq!((connections.kept, connections.ended), (Vec::new(), ids(&phone)));
+    assert_eq!((world.amf.audit().registered, world.amf.audit().connected), (1, 0));
 }
 
 #[test]
