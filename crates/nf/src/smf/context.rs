@@ -336,6 +336,11 @@ impl AmfLink {
         self.handover_target.is_some_and(|target| check(target, from).is_ok())
     }
 
+    /// Refuses a caller that does not complete a handover: if an AMF prepares one, only that may (TS 23.502 4.9.1.3.3 step 7).
+    pub fn check_completion(&self, from: Caller) -> Result<(), Box<Problem>> {
+        check(self.handover_target.unwrap_or(self.owner), from)
+    }
+
     /// Refuses a caller that is not this AMF.
     pub fn check(&self, from: Caller) -> Result<(), Box<Problem>> {
         check(self.owner, from)

@@ -81,7 +81,8 @@ impl Smf {
 
     /// The session that a reference identifies, if the caller may update it. An AMF to which the UE has moved names itself (TS 23.502
     /// 4.2.2.2.2 step 17, TS 29.502 5.2.2.3.6), and so does one that prepares a handover from another AMF (5.2.2.3.4.2). It knows the
-    /// reference from the former AMF only, so it may take the session over; after a handover only if it has prepared that.
+    /// reference from the former AMF only, so it may take the session over; after a handover only if it has prepared that. Then the former AMF
+    /// does not complete the handover.
     fn find_to_update(
         &mut self,
         reference: &str,
@@ -92,7 +93,7 @@ impl Smf {
         let Some(amf) = self.sessions.get_mut(key).map(|session| &session.amf) else { return Ok(key) };
         let names_itself = match data.ho_state {
             Some(HoState::Preparing) => data.target_serving_nf_id.is_some(),
-            Some(HoState::Completed) => false,
+            Some(HoState::Completed) => return amf.check_completion(from).map(|()| key),
             _ => data.serving_nf_id.is_some(),
         };
         if names_itself || (amf.is_handover_target(from) && data.ho_state.is_some()) {

@@ -147,6 +147,24 @@ pub(super) fn prepared_by_another_amf() -> World {
     world
 }
 
+/// TS 23.502 4.9.1.3.3 step 7.
+#[test]
+fn only_the_amf_that_prepared_a_handover_completes_it() {
+    let mut world = prepared_by_another_amf();
+    for (other, named) in [(2, None), (2, Some(2)), (4, Some(4))] {
+        world.bench.caller = client(other);
+        let mut body = SmContextUpdateData::default();
+        (body.ho_state, body.serving_nf_id) = (Some(HoState::Completed), named.map(instance));
+        let request = UpdateSmContext { sm_context_ref: world.reference.clone(), body };
+        assert_eq!(world.bench.request(request).problem().status, 403, "{other}");
+    }
+    world.bench.caller = client(3);
+    world.update(|data| (data.ho_state, data.serving_nf_id) = (Some(HoState::Completed), Some(instance(3))));
+    assert!(matches!(world.answers.last(), Some(Ok(_))), "{:?}", world.answers.last());
+    world.release_by_amf();
+    assert_eq!(world.bench.nf.audit().contexts, 0);
+}
+
 /// The handover does not take place: what the target AMF sends afterwards is refused.
 #[test]
 fn a_target_amf_whose_handover_is_cancelled_has_no_part_in_the_session() {
