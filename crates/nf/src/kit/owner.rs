@@ -5,6 +5,7 @@
 
 use super::Caller;
 use pith_sbi::{NfInstanceId, Problem};
+use std::fmt;
 
 /// The identity of a client in another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,6 +88,17 @@ impl Owner {
             return Ok(());
         }
         Err(Box::new(Problem::of_status(403).detail("the resource belongs to another NF instance")))
+    }
+}
+
+/// For the log.
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process => f.write_str("of this process"),
+            Self::SameUser => f.write_str("of the same user"),
+            Self::Client(client) => write!(f, "NF instance {}", client.instance),
+        }
     }
 }
 

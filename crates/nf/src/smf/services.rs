@@ -19,7 +19,7 @@ impl Smf {
                 let (reference, data) = (request.sm_context_ref, request.body);
                 let found = self.find_to_update(&reference, reply.caller(), &data);
                 self.for_session(now, found, reply, out, |state, session, env, reply| {
-                    update::note_amf(session, &data, reply.caller());
+                    update::note_amf(session, env, &data, reply.caller());
                     refused_transfer::on_update(&state, session, env, &data);
                     update::on_update(state, session, env, reply, data)
                 });

@@ -133,10 +133,15 @@ fn apply(
 
 /// Another AMF serves the UE, if it says so with whatever it requests (TS 29.502 5.2.2.3.6): the session is its own from now on. Not that which
 /// prepares a handover.
-pub(super) fn note_amf(session: &mut SmContext, data: &SmContextUpdateData, from: Caller) {
+pub(super) fn note_amf(session: &mut SmContext, env: &mut Env<'_>, data: &SmContextUpdateData, from: Caller) {
+    let owner = Owner::of(from);
+    let known = (session.amf.owner, session.amf.instance);
+    if let Some(instance) = data.serving_nf_id.filter(|instance| (owner, *instance) != known) {
+        session.log(env, Level::Info, || format!("is of AMF {instance} now ({owner})"));
+    }
     let amf = &mut session.amf;
     if let Some(instance) = data.serving_nf_id {
-        (amf.owner, amf.instance, amf.handover_target) = (Owner::of(from), instance, None);
+        (amf.owner, amf.instance, amf.handover_target) = (owner, instance, None);
     } else if data.ho_state.is_some() {
         return;
     }

@@ -12,7 +12,7 @@ use crate::amf::procedure;
 use crate::amf::reachability;
 use crate::amf::reallocation::Reallocation;
 use crate::amf::security::SecurityContext;
-use crate::kit::{Caller, Instant, Key, Outbox, Owner};
+use crate::kit::{Caller, Instant, Key, Level, Outbox, Owner};
 use pith_crypto::kdf;
 use pith_crypto::keys::Nh;
 use pith_crypto::nas::Direction;
@@ -36,15 +36,26 @@ pub(in crate::amf) const MAX_UNCONFIRMED_NAS_COUNTS: u32 = 6 * RESERVED_NAS_COUN
 impl Amf {
     /// Returns the context of a UE: with keys if its REGISTRATION REQUEST passes the integrity
     /// check; without keys if the new AMF has authenticated the UE and identifies it by its SUPI
-    /// (`MOBI_REG_UE_VALIDATED`).
-    pub(super) fn ue_context_transfer(&mut self, from: Caller, request: namf::UeContextTransfer) -> Reply {
+    /// (`MOBI_REG_UE_VALIDATED`), of which this AMF has that one's word only.
+    pub(super) fn ue_context_transfer(
+        &mut self,
+        from: Caller,
+        request: namf::UeContextTransfer,
+        out: &mut Outbox,
+    ) -> Reply {
+        if request.body.access_type != AccessType::ThreeGppAccess {
+            return Err(Problem::context_not_found().detail("this AMF has no UE at non-3GPP access").into());
+        }
         let key = self.find_transferable(&request);
         let derives_key = self.shared.config.derives_k_amf && Owner::of(from) != Owner::Process;
         let ue = key.and_then(|key| self.ues.get_mut(key));
         let ue = ue.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let is_authenticated = request.body.reason == namf::TransferReason::MobiRegUeValidated;
         let mut context = match (is_authenticated, &request.ue_context_id) {
-            (true, UeContextId::Supi(_)) => without_security(ue),
+            (true, UeContextId::Supi(_)) => {
+                note_authenticated_elsewhere(ue, Owner::of(from), out);
+                without_security(ue)
+            }
             _ => with_security(ue, request.body.reg_request.as_ref(), derives_key)?,
         };
         let receiver = Owner::of(from);
@@ -87,6 +98,9 @@ impl Amf {
             Box::new(Problem::context_not_found().detail("no transfer of this UE context is in progress"))
         })?;
         receiver.check(from)?;
+        if matches!(request.body.transfer_status, namf::UeContextTransferStatus::Other(_)) {
+            return Err(Problem::mandatory_ie_incorrect("/transferStatus", "unknown").into());
+        }
         if request.body.transfer_status == namf::UeContextTransferStatus::Transferred {
             let released = &request.body.to_release_session_list;
             // The new AMF goes on with the AM policy association that was transferred (TS 23.502 4.2.2.2.2 step 10).
@@ -105,6 +119,15 @@ impl Amf {
             self.with_ue(now, key, out, procedure::context_transfer::on_not_transferred);
         }
         Ok(Response::RegistrationStatusUpdated(Box::new(namf::UeRegStatusUpdateRspData::new(true))))
+    }
+}
+
+/// Another AMF has authenticated a UE that is connected here: a UE that has lost its gNB, or an AMF that does not tell the truth.
+fn note_authenticated_elsewhere(ue: &UeContext, receiver: Owner, out: &mut Outbox) {
+    if ue.connection.is_some() && receiver != Owner::Process {
+        out.log(Level::Info, || {
+            format!("{}: connected here, and authenticated by another AMF ({receiver})", ue.name())
+        });
     }
 }
 

@@ -24,7 +24,7 @@ impl Amf {
         let from = reply.caller();
         let result = match request {
             Request::N1N2MessageTransfer(request) => self.n1_n2_message_transfer(now, from, *request, out),
-            Request::UeContextTransfer(request) => self.ue_context_transfer(from, *request),
+            Request::UeContextTransfer(request) => self.ue_context_transfer(from, *request, out),
             Request::RegistrationStatusUpdate(request) => {
                 self.registration_status_update(now, from, &request, out)
             }

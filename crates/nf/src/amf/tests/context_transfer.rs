@@ -5,7 +5,7 @@ use super::emergency;
 use super::handover_between_amfs::{take_call, target_config};
 use super::world::{Phone, World, config, k_amf_of};
 use crate::amf::AmfConfig;
-use crate::kit::{Caller, Input, NetworkFunction, Nf, StoreScope, Tag, Target, Timer, Tracking};
+use crate::kit::{Caller, Input, NetworkFunction, Nf, Owner, StoreScope, Tag, Target, Timer, Tracking};
 use crate::testing::{Stored, client};
 use pith_crypto::nas::IntegrityAlgorithm;
 use pith_nas::GmmMessage;
@@ -349,6 +349,48 @@ fn an_amf_that_authenticated_the_phone_gets_the_context_without_keys() {
     assert_eq!((context.seaf_data.is_none(), context.session_context_list.len()), (true, 1));
     let mm = &context.mm_context_list[0];
     assert_eq!((mm.nas_downlink_count, mm.nas_uplink_count), (None, None));
+}
+
+/// The operator sees which AMF took a UE that was connected.
+#[test]
+fn a_transfer_of_a_connected_phone_is_logged_with_the_other_amf() {
+    for is_connected in [true, false] {
+        let (mut old, mut phone) = (World::new(), Phone::default());
+        phone.register(&mut old);
+        phone.establish(&mut old, 5);
+        if !is_connected {
+            phone.release(&mut old);
+        }
+        old.caller = client(8);
+        let supi = UeContextId::Supi(super::world::supi());
+        assert!(ask(&mut old, supi, namf::TransferReason::MobiRegUeValidated, None).is_ok());
+        let name = format!("({})", Owner::of(client(8)));
+        assert_eq!(old.events.iter().any(|event| event.text.contains(&name)), is_connected);
+    }
+}
+
+/// TS 29.518 5.2.2.2.1, 5.2.2.2.2.
+#[test]
+fn a_context_at_another_access_and_an_unknown_result_of_a_transfer_are_refused() {
+    let (mut old, _, mut phone) = shards();
+    let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+    let supi = UeContextId::Supi(super::world::supi());
+    let reason = namf::TransferReason::MobiRegUeValidated;
+    let body = namf::UeContextTransferReqData::new(reason, AccessType::NonThreeGppAccess);
+    let refused = old.request(namf::UeContextTransfer { ue_context_id: supi, body }).unwrap_err();
+    assert_eq!(refused.cause(), Some(&Cause::ContextNotFound));
+
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request);
+    assert!(ask(&mut old, guti.clone(), namf::TransferReason::MobiReg, Some(nas)).is_ok());
+    let report = |status: &str| {
+        let status = namf::UeContextTransferStatus::from(status);
+        let body = namf::UeRegStatusUpdateReqData::new(status);
+        namf::RegistrationStatusUpdate { ue_context_id: guti.clone(), body }
+    };
+    let refused = old.request(report("BOGUS")).unwrap_err();
+    assert_eq!(refused.cause(), Some(&Cause::MandatoryIeIncorrect));
+    assert!(old.request(report("TRANSFERRED")).is_ok(), "the transfer goes on");
 }
 
 #[test]
