@@ -124,7 +124,7 @@ impl Pcf {
         out: &mut Outbox,
     ) -> Result<Response, Box<Problem>> {
         let mut request = context.asc_req_data.ok_or_else(|| Problem::mandatory_ie_missing("ascReqData"))?;
-        keep_reported_events(&mut request.ev_subsc);
+        check_events(&mut request.ev_subsc, &request.notif_uri.root, "/ascReqData/evSubsc")?;
         if request.ue_ipv4.is_none() && request.ue_ipv6.is_none() {
             return Err(Problem::mandatory_ie_missing("ueIpv4 or ueIpv6").into());
         }
@@ -182,7 +182,7 @@ impl Pcf {
         let rules = association.rules.as_mut().ok_or_else(not_found)?;
         let request = rules.applications.get(&number).map(|it| &it.request).ok_or_else(not_found)?;
         let mut request = merged(request, &patch.asc_req_data.unwrap_or_default())?;
-        keep_reported_events(&mut request.ev_subsc);
+        check_events(&mut request.ev_subsc, &request.notif_uri.root, "/ascReqData/evSubsc")?;
         let result = install(rules, number, &request, addresses);
         if let (Ok(()), Some(application)) = (&result, rules.applications.get_mut(&number)) {
             application.request = request.clone();
@@ -200,16 +200,20 @@ impl Pcf {
         requested: Option<EventsSubscReqData>,
     ) -> Result<Response, Box<Problem>> {
         let (key, number) = self.application(id, from)?;
-        let mut subscription = requested.clone();
-        keep_reported_events(&mut subscription);
-        if requested.is_some() && subscription.is_none() {
-            return Err(refused("none of these events is reported"));
-        }
         let association = self.associations.get_mut(key).ok_or_else(not_found)?;
         let context = association.id;
         let application = association.rules.as_mut().and_then(|it| it.applications.get_mut(&number));
         let application = application.ok_or_else(not_found)?;
         let mut request = application.request.clone();
+        let mut subscription = requested.clone();
+        check_events(&mut subscription, &request.notif_uri.root, "")?;
+        if requested.is_some() && subscription.is_none() {
+            return Err(refused("none of these events is reported"));
+        }
+        if requested.is_none() && request.ev_subsc.is_none() {
+            let problem = Problem::new(Cause::ApplicationSessionContextNotFound);
+            return Err(problem.detail("no subscription to events").into());
+        }
         let former = std::mem::replace(&mut request.ev_subsc, subscription.clone());
         check_size(&request)?;
         application.request = request;
@@ -348,14 +352,25 @@ fn check_size(request: &AppSessionContextReqData) -> Result<(), Box<Problem>> {
     Ok(())
 }
 
-/// Removes events that the PCF never reports, and a subscription to no others.
-fn keep_reported_events(subscription: &mut Option<EventsSubscReqData>) {
-    let Some(EventsSubscReqData { events, .. }) = subscription else { return };
-    let requested = events.len();
+/// Checks a subscription to events, which is at that place of the request: it has one event at least. Removes events that the PCF never reports, a
+/// subscription to no others, and a callback URI at which the application is not: notifications then go to that of its session.
+fn check_events(
+    subscription: &mut Option<EventsSubscReqData>,
+    own: &Arc<ApiRoot>,
+    at: &str,
+) -> Result<(), Box<Problem>> {
+    let Some(EventsSubscReqData { events, notif_uri }) = subscription else { return Ok(()) };
+    if events.is_empty() {
+        return Err(Problem::mandatory_ie_incorrect(&format!("{at}/events"), "no event").into());
+    }
+    if notif_uri.as_ref().is_some_and(|uri| uri.root != *own) {
+        *notif_uri = None;
+    }
     events.retain(|it| it.event == AfEvent::FailedResourcesAllocation);
-    if events.is_empty() && requested > 0 {
+    if events.is_empty() {
         *subscription = None;
     }
+    Ok(())
 }
 
 fn refused(why: &str) -> Box<Problem> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::kit::{Level, PolicyRule};
 use pith_sbi::ProblemMore;
 use pith_sbi::npcf_policyauthorization::{
-    AfEvent, AfEventSubscription, AppSessionContext, AppSessionContextReqData,
+    AfEvent, AfEventSubscription, AfNotifMethod, AppSessionContext, AppSessionContextReqData,
     AppSessionContextUpdateDataPatch, DeleteAppSession, DeleteEventsSubsc, EventsSubscReqData, GetAppSession,
     MediaComponent, MediaSubComponent, MediaType, ModAppSession, PostAppSession, UpdateEventsSubsc,
 };
@@ -406,11 +406,12 @@ fn a_change_of_an_application_session_is_a_merge_patch() {
     let (_, qos, status) = rule_in(&seen);
     assert_eq!((qos.gbr_dl, status), (Some(BitRate::kbps(200)), Some(FlowStatus::Enabled)));
     // What an application may not change stays.
-    let seen = patch(&mut bench, &id, json!({"ueIpv4": "10.45.0.9", "evSubsc": {"events": []}}));
+    let once = json!([{"event": "FAILED_RESOURCES_ALLOCATION", "notifMethod": "ONE_TIME"}]);
+    let seen = patch(&mut bench, &id, json!({"ueIpv4": "10.45.0.9", "evSubsc": {"events": once}}));
     let Response::AppSessionContext(context) = seen.answer() else { panic!("{seen:?}") };
     let request = context.asc_req_data.as_ref().unwrap();
     assert_eq!(request.ue_ipv4, Some("10.45.0.2".parse().unwrap()));
-    assert!(request.ev_subsc.as_ref().unwrap().events.is_empty());
+    assert_eq!(request.ev_subsc.as_ref().unwrap().events[0].notif_method, Some(AfNotifMethod::OneTime));
     let seen = patch(&mut bench, &id, json!({"medComponents": {"1": {"medCompN": "x"}}}));
     assert_eq!(seen.problem().status, 400);
     let seen = patch(&mut bench, &id, json!({"medComponents": {"1": {"fStatus": "REMOVED"}}}));
@@ -436,6 +437,7 @@ fn an_application_subscribes_to_events_and_unsubscribes() {
     assert_eq!(bench.request(put).answer(), &Response::NoContent);
     let delete = DeleteEventsSubsc { app_session_id: id };
     assert_eq!(bench.request(delete.clone()).answer(), &Response::NoContent);
+    assert_eq!(bench.request(delete.clone()).problem().status, 404, "it has ended");
     assert!(bench.reply(tag, failure(&["app1-1-1"])).is_empty(), "no event without subscription");
     bench.caller = client(4);
     assert_eq!(bench.request(delete).problem().status, 403);
@@ -466,6 +468,40 @@ fn an_answer_to_an_application_has_the_events_that_are_reported() {
     let seen = patch(&mut bench, &id, more);
     let Response::AppSessionContext(context) = seen.answer() else { panic!("{seen:?}") };
     assert_eq!(context.asc_req_data.as_ref().unwrap().ev_subsc, Some(failed));
+}
+
+/// TS 29.514 5.6.2.6: one event at least.
+#[test]
+fn a_subscription_without_events_is_refused() {
+    let (mut bench, _) = with_session();
+    let mut context = call(None);
+    context.asc_req_data.as_mut().unwrap().ev_subsc = Some(events(&[]));
+    assert_eq!(bench.request(PostAppSession { body: context }).problem().status, 400);
+    let (id, _) = called(&mut bench, call(None));
+    let seen = patch(&mut bench, &id, json!({"evSubsc": {"events": []}}));
+    assert_eq!(seen.cause(), Some(&Cause::MandatoryIeIncorrect));
+    let seen = bench.request(UpdateEventsSubsc { app_session_id: id, body: events(&[]) });
+    assert_eq!(seen.cause(), Some(&Cause::MandatoryIeIncorrect));
+}
+
+/// It has them sent to itself only: the answer says so.
+#[test]
+fn the_events_of_an_application_go_to_its_own_host() {
+    for (host, is_its) in [("af", true), ("elsewhere", false)] {
+        let (mut bench, _) = with_session();
+        let uri = Uri::new(&root(host), "/events/1");
+        let mut context = call(None);
+        let request = context.asc_req_data.as_mut().unwrap();
+        request.ev_subsc.as_mut().unwrap().notif_uri = Some(uri.clone());
+        let (id, seen) = called(&mut bench, context);
+        let Response::AppSessionCreated(created) = seen.answer() else { panic!("{seen:?}") };
+        let granted = created.body.asc_req_data.as_ref().unwrap().ev_subsc.as_ref().unwrap();
+        assert_eq!(granted.notif_uri, is_its.then(|| uri.clone()));
+        let mut body = events(&[AfEvent::FailedResourcesAllocation]);
+        body.notif_uri = Some(uri.clone());
+        let seen = bench.request(UpdateEventsSubsc { app_session_id: id, body });
+        assert_eq!(*seen.answer() == Response::NoContent, is_its, "{seen:?}");
+    }
 }
 
 /// TS 29.514 4.2.6.2.
