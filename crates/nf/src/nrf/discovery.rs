@@ -27,7 +27,11 @@ impl Nrf {
             )
         })?;
         let profiles = self.instances.values().map(|instance| &instance.profile);
-        let mut serving = profiles.filter(|profile| serves(profile, query)).peekable();
+        let names = query.dnn.as_ref().map(|dnn| self.names_of(dnn));
+        let has_name = |profile: &&NfProfile| {
+            names.as_ref().is_none_or(|names| names.iter().any(|name| serves_dnn(profile, name)))
+        };
+        let mut serving = profiles.filter(|profile| serves(profile, query)).filter(has_name).peekable();
         let exist = serving.peek().is_some();
         let scheme = self.config.scheme_of(&query.requester_nf_type);
         let shown = |profile: &NfProfile| {
@@ -41,6 +45,14 @@ impl Nrf {
         let mut result = SearchResult::new(found);
         result.validity_period = u32::try_from(self.config.validity.as_secs()).ok();
         Ok(Response::SearchResult(Box::new(result)))
+    }
+}
+
+impl Nrf {
+    /// A DNN, and its network identifier if its operator identifier is that of this network: profiles have the identifier (TS 23.003 9A).
+    fn names_of(&self, dnn: &Dnn) -> Vec<Dnn> {
+        let identifier = self.config.plmns.iter().find_map(|network| dnn.network_identifier_in(*network));
+        std::iter::once(dnn.clone()).chain(identifier).collect()
     }
 }
 
@@ -90,7 +102,7 @@ pub(super) fn with_scheme(mut profile: NfProfile, scheme: &UriScheme) -> NfProfi
     profile
 }
 
-/// Whether an instance matches the query (TS 29.510 6.2.3.2.3.1).
+/// Whether an instance matches the query (TS 29.510 6.2.3.2.3.1), but for `dnn` ([`serves_dnn`]).
 fn serves(profile: &NfProfile, query: &SearchNfInstances) -> bool {
     let offers = |name: &ServiceName| profile.services().any(|service| service.service_name == *name);
     profile.nf_status == NfStatus::Registered
@@ -99,7 +111,6 @@ fn serves(profile: &NfProfile, query: &SearchNfInstances) -> bool {
         && query.service_names.as_ref().is_none_or(|names| names.iter().any(offers))
         && query.snssais.as_ref().is_none_or(|slices| slices.iter().any(|slice| serves_slice(profile, slice)))
         && query.nsi_list.as_ref().is_none_or(|wanted| serves_slice_instance(profile, wanted))
-        && query.dnn.as_ref().is_none_or(|dnn| serves_dnn(profile, dnn))
         && query.target_nf_set_id.as_ref().is_none_or(|set| profile.nf_set_id_list.contains(set))
         && query.tai.as_ref().is_none_or(|tai| serves_tai(profile, tai))
         && serves_subscriber(profile, query)

@@ -70,13 +70,18 @@ impl Nrf {
         Ok(Response::SubscriptionDataCreated(Box::new(Created { location, body: data })))
     }
 
-    /// Changes the end of a subscription. The answer contains the end only if it differs from the
-    /// requested one.
+    /// Changes the end of a subscription, and nothing else of it: 403 (TS 29.510 5.2.2.5.6). The answer contains the end only if it differs from
+    /// the requested one.
     pub(super) fn renew(&mut self, now: Instant, request: &UpdateSubscription, from: Caller) -> Reply {
         let id: u64 = request.subscription_id.parse().map_err(|_| not_found())?;
         let known = self.subscriptions.get(&id).ok_or_else(not_found)?;
         known.owner.check(from)?;
-        let wished = pith_sbi::patch::apply(&known.data, &request.body)?.validity_time;
+        let mut patched = pith_sbi::patch::apply(&known.data, &request.body)?;
+        let wished = std::mem::replace(&mut patched.validity_time, known.data.validity_time);
+        if patched != known.data {
+            let problem = Problem::new(Cause::ModificationNotAllowed);
+            return Err(problem.detail("only validityTime of a subscription can be changed").into());
+        }
         let end = Some(self.end(now, wished));
         let subscription = self.subscriptions.get_mut(&id).ok_or_else(not_found)?;
         subscription.data.validity_time = end;

@@ -16,10 +16,15 @@ use pith_sbi::nnrf_nfmanagement::{
 };
 use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{Cause, NfType, Response, ServiceName, Uri};
-use pith_types::Snssai;
+use pith_types::{Plmn, Snssai};
 
 fn bench() -> Bench<Nrf> {
     Bench::new(Nrf::new(root("nrf"), NrfConfig::default()))
+}
+
+/// The NRF of these networks.
+fn bench_in(plmns: Vec<Plmn>) -> Bench<Nrf> {
+    Bench::new(Nrf::new(root("nrf"), NrfConfig { plmns, ..NrfConfig::default() }))
 }
 
 /// The identity of an NF with an address.
@@ -370,7 +375,7 @@ fn an_instance_that_stays_silent_is_deleted() {
 
 #[test]
 fn discovery_finds_by_type_service_slice_data_network_and_instance() {
-    let mut bench = bench();
+    let mut bench = bench_in(vec!["999/70".parse().unwrap()]);
     register(&mut bench, Nf::Smf, 1);
     register(&mut bench, Nf::Udm, 2);
     let mut smf = |change: &dyn Fn(&mut SearchNfInstances)| {
@@ -385,6 +390,10 @@ fn discovery_finds_by_type_service_slice_data_network_and_instance() {
     assert!(!smf(&|query| query.snssais = Some(vec![Snssai::of_sst(2)])));
     assert!(smf(&|query| query.dnn = Some("Internet".parse().unwrap())));
     assert!(!smf(&|query| query.dnn = Some("ims".parse().unwrap())));
+    let with_operator = |name: &str| format!("{name}.mnc070.mcc999.gprs").parse().unwrap();
+    assert!(smf(&|query| query.dnn = Some(with_operator("internet"))));
+    assert!(!smf(&|query| query.dnn = Some(with_operator("ims"))));
+    assert!(!smf(&|query| query.dnn = Some("internet.mnc001.mcc001.gprs".parse().unwrap())));
     assert!(smf(&|query| query.target_nf_instance_id = Some(instance(1))));
     assert!(!smf(&|query| query.target_nf_instance_id = Some(instance(2))));
 }
@@ -486,6 +495,18 @@ fn a_subscription_is_renewed() {
     assert!(told(&mut bench, |bench| register(bench, Nf::Smf, 1)).is_some());
     bench.expire(Timer::NrfSweep);
     assert_eq!(renew(&mut bench, minutes(30)).cause(), Some(&Cause::SubscriptionNotFound));
+}
+
+#[test]
+fn a_subscription_stays_but_for_its_end() {
+    let mut bench = bench();
+    let (uri, _) = subscription(&mut bench, |_| {});
+    for (path, value) in [("/nfStatusNotificationUri", "http://elsewhere/x"), ("/reqNfType", "AMF")] {
+        let added = PatchItem { op: PatchOperation::Add, ..PatchItem::replace(path, value) };
+        let end = PatchItem::replace("/validityTime", minutes(15).to_string());
+        let request = UpdateSubscription { subscription_id: uri.id().to_owned(), body: vec![end, added] };
+        assert_eq!(bench.request(request).cause(), Some(&Cause::ModificationNotAllowed), "{path}");
+    }
 }
 
 #[test]
