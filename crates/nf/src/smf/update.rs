@@ -100,10 +100,10 @@ fn apply(
     reply: PendingReply,
     data: SmContextUpdateData,
 ) -> State {
-    if data.up_cnx_state == Some(UpCnxState::Suspended) {
-        // User plane CIoT 5GS optimisation (TS 23.502 4.8.1), which is not supported.
-        let problem =
-            Problem::new(Cause::OptionalIeIncorrect).param("upCnxState", "SUSPENDED is not supported");
+    if let Some(unsupported @ (UpCnxState::Suspended | UpCnxState::Other(_))) = &data.up_cnx_state {
+        // SUSPENDED is of user plane CIoT 5GS optimisation (TS 23.502 4.8.1).
+        let problem = Problem::new(Cause::OptionalIeIncorrect)
+            .param("upCnxState", format_args!("{unsupported} is not supported"));
         reply.refuse(problem, env.out);
         return state;
     }

@@ -61,14 +61,16 @@ fn a_upf_that_accepts_without_f_teid_gets_a_session_deletion_request() {
     world.is_quiet();
 }
 
-/// TS 29.502 6.1.6.3.3: the user plane of a UE with CIoT 5GS optimisation, which is not supported.
+/// TS 29.502 6.1.6.3.3: SUSPENDED is for the user plane of a UE with CIoT 5GS optimisation, which is not supported.
 #[test]
-fn a_user_plane_is_not_suspended() {
-    let mut world = World::established();
-    world.update(|data| data.up_cnx_state = Some(UpCnxState::Suspended));
-    assert_eq!(world.refusal(), &Cause::OptionalIeIncorrect);
-    assert_eq!(world.take_ladder().lines().count(), 1, "nothing changes");
-    assert_eq!(world.bench.nf.audit().contexts, 1);
+fn a_user_plane_is_not_suspended_and_has_no_unknown_state() {
+    for state in [UpCnxState::Suspended, UpCnxState::from("BOGUS")] {
+        let mut world = World::established();
+        world.update(|data| data.up_cnx_state = Some(state));
+        assert_eq!(world.refusal(), &Cause::OptionalIeIncorrect);
+        assert_eq!(world.take_ladder().lines().count(), 1, "nothing changes");
+        assert_eq!(world.bench.nf.audit().contexts, 1);
+    }
 }
 
 #[test]
