@@ -355,6 +355,9 @@ pub(crate) enum TransferError {
     /// An N1 message of another class than session management, which this AMF does not forward.
     #[error("only N1 messages of class SM are supported")]
     OtherClass,
+    /// N2 information that is neither for a session nor for the target gNB of a handover.
+    #[error("only N2 information of classes SM and RAN is supported")]
+    OtherN2Class,
     /// N2 information that is no request for a gNB.
     #[error("N2 information for a gNB is PDU_RES_SETUP_REQ, PDU_RES_MOD_REQ or PDU_RES_REL_CMD")]
     OtherInformation,
@@ -378,7 +381,7 @@ impl TransferError {
             Self::Empty => Problem::mandatory_ie_missing("n1MessageContainer"),
             Self::NoSessionId => Problem::mandatory_ie_missing("pduSessionId"),
             Self::WrongStatus => Problem::mandatory_ie_incorrect("/n2InfoContainer/ranInfo", self),
-            Self::OtherClass => Problem::of_status(501).detail(self),
+            Self::OtherClass | Self::OtherN2Class => Problem::of_status(501).detail(self),
             Self::OtherInformation => {
                 Problem::mandatory_ie_incorrect("/n2InfoContainer/smInfo/n2InfoContent/ngapIeType", self)
             }

@@ -11,7 +11,7 @@ use crate::amf::reachability;
 use crate::kit::{Caller, Instant, Key, Outbox};
 use pith_sbi::namf_communication::{
     N1MessageClass, N1N2MessageTransfer, N1N2MessageTransferCause, N1N2MessageTransferReqData,
-    N1N2MessageTransferRspData, N2InfoContainer, NgapIeType,
+    N1N2MessageTransferRspData, N2InfoContainer, N2InformationClass, NgapIeType,
 };
 use pith_sbi::{Created, Reply, Response, Uri};
 
@@ -130,8 +130,11 @@ fn ran_information(body: &N1N2MessageTransferReqData) -> Option<(Option<&NgapIeT
 
 /// Checks the N2 information about a session (TS 29.518 6.1.6.2.27): what this AMF can't pass on is refused.
 fn check_session_information(body: &N1N2MessageTransferReqData) -> Result<(), TransferError> {
-    let container = body.n2_info_container.as_ref();
-    let Some(information) = container.and_then(|it| it.sm_info.as_ref()) else { return Ok(()) };
+    let Some(container) = &body.n2_info_container else { return Ok(()) };
+    if !matches!(container.n2_information_class, N2InformationClass::Sm | N2InformationClass::Ran) {
+        return Err(TransferError::OtherN2Class);
+    }
+    let Some(information) = &container.sm_info else { return Ok(()) };
     if body.pdu_session_id.is_some_and(|id| id != information.pdu_session_id) {
         return Err(TransferError::OtherSession);
     }

@@ -61,6 +61,18 @@ fn a_message_without_its_session_is_refused_by_the_name_of_the_parameter() {
     assert_eq!(refused.details.invalid_params[0].param, "pduSessionId");
 }
 
+#[test]
+fn n2_information_of_another_class_is_refused_as_such() {
+    let (mut world, _) = registered();
+    for class in [namf::N2InformationClass::Nrppa, namf::N2InformationClass::Pws] {
+        let mut request = transfer(5, None, None);
+        request.body.n2_info_container = Some(namf::N2InfoContainer::new(class));
+        let refused = world.request(request).unwrap_err();
+        assert_eq!(refused.status, 501);
+        assert!(refused.details.detail.as_ref().is_some_and(|detail| detail.contains("SM and RAN")));
+    }
+}
+
 /// A session whose CreateSMContext went to an SMF instance, before that SMF has answered.
 fn requested(smf: u128) -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
