@@ -60,6 +60,9 @@ pub(super) enum EstablishmentError {
     /// The request has no PDU session identity (TS 24.501 9.4: 0). The decoder has refused the reserved ones.
     #[error("the request has no PDU session identity, which is 1 to 15")]
     UnassignedIdentity,
+    /// A session over non-3GPP access, which this SMF does not support.
+    #[error("only 3GPP access is served")]
+    OtherAccess,
     /// The UE wants to transfer a session from another access or from EPS, which this SMF does not support.
     #[error("the session that the UE wants to transfer does not exist")]
     NoSession,
@@ -125,7 +128,9 @@ impl EstablishmentError {
             Self::OtherIdentity | Self::UnassignedIdentity => GsmCause::InvalidPduSessionIdentity,
             Self::NoSession => GsmCause::PduSessionDoesNotExist,
             // Neither time nor another request helps, as with 'insufficient resources': the operator must correct the subscription.
-            Self::NoEmergencyServices | Self::Addressing(_) => GsmCause::RequestRejectedUnspecified,
+            Self::NoEmergencyServices | Self::Addressing(_) | Self::OtherAccess => {
+                GsmCause::RequestRejectedUnspecified
+            }
             Self::SecondaryAuthentication => GsmCause::UserAuthenticationOrAuthorizationFailed,
             Self::Resources | Self::StaticAddressInUse(_) | Self::UserPlane(_) | Self::Radio => {
                 GsmCause::InsufficientResources
@@ -148,7 +153,7 @@ impl EstablishmentError {
             }
             Self::SscMode => Cause::SscNotSupported,
             Self::OutsideLadn => Cause::OutOfLadnServiceArea,
-            Self::UnassignedIdentity => Cause::MandatoryIeIncorrect,
+            Self::UnassignedIdentity | Self::OtherAccess => Cause::MandatoryIeIncorrect,
             Self::NoSession => Cause::ContextNotFound,
             Self::Message(_) | Self::WrongMessage | Self::UnassignedPti | Self::OtherIdentity => {
                 Cause::N1SmError

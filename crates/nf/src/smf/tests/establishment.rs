@@ -11,6 +11,7 @@ use pith_ngap::transfer::SetupUnsuccessfulTransfer;
 use pith_ngap::{Cause as NgapCause, CauseRadioNetwork};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause};
+use pith_sbi::common::AccessType;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, RequestType, SmContextCreateData, UpCnxState};
 use pith_sbi::nudm_sdm::SmSubsData;
 use pith_sbi::{Cause, Operation, Response};
@@ -154,6 +155,17 @@ fn a_request_without_a_session_identity_is_refused() {
         assert_eq!(world.reject(), GsmCause::InvalidPduSessionIdentity);
         world.is_quiet();
     }
+}
+
+/// TS 29.502 6.1.6.2.2 `anType`.
+#[test]
+fn a_session_over_another_access_is_refused() {
+    let mut world = World::new();
+    let other = |data: &mut SmContextCreateData| data.an_type = AccessType::NonThreeGppAccess;
+    world.post_with("internet", establishment(|_| {}), other);
+    assert_eq!(world.refusal(), &Cause::MandatoryIeIncorrect);
+    assert_eq!(world.reject(), GsmCause::RequestRejectedUnspecified);
+    world.is_quiet();
 }
 
 /// TS 24.501 6.4.1.4.1: there is neither another access nor EPS. A session with the identity stays.

@@ -12,7 +12,7 @@ use crate::smf::{Smf, consumer, n1, table};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::{GsmCapability, PcoRequest, PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
-use pith_sbi::common::PresenceState;
+use pith_sbi::common::{AccessType, PresenceState};
 use pith_sbi::nsmf_pdusession::{RequestType, SmContextCreateData, SmContextCreateErrorData};
 use pith_sbi::{Problem, ProblemMore};
 use pith_types::{Dnn, Plmn, Snssai, Supi, Tac, UeIdentity};
@@ -145,6 +145,9 @@ fn check(config: &SmfConfig, home: Plmn, data: &SmContextCreateData) -> Result<A
     }
     if id == 0 {
         return Err(refused(EstablishmentError::UnassignedIdentity));
+    }
+    if data.an_type != AccessType::ThreeGppAccess {
+        return Err(refused(EstablishmentError::OtherAccess));
     }
     if is_transfer(data) {
         return Err(refused(EstablishmentError::NoSession));
