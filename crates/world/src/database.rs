@@ -1,6 +1,6 @@
 //! The UDR's database: a map.
 
-use pith_nf::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse, Subscriber, collection_of};
+use pith_nf::kit::{StoreRequest, StoreResponse, Subscriber, collection_of, has_room};
 use pith_types::Supi;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,9 +110,7 @@ impl Database {
             return StoreResponse::NoSubscriber;
         }
         let siblings = self.list(supi, collection_of(&key.1));
-        if siblings.iter().filter(|(path, _)| collection_of(path) == collection_of(&key.1)).count()
-            >= MAX_DOCUMENTS
-        {
+        if !has_room(&key.1, siblings.iter().map(|(path, _)| path.as_str())) {
             return StoreResponse::Full;
         }
         self.documents.insert(key, body);

@@ -1,7 +1,7 @@
 //! Nudr_DataRepository (TS 29.504): the database requests of each operation.
 
 use super::{Next, documents, provisioned};
-use crate::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse};
+use crate::kit::{SDM_SUBSCRIPTIONS, StoreRequest, StoreResponse};
 use pith_sbi::common::{PatchItem, PatchOperation};
 use pith_sbi::nudr_dr::{SequenceNumber, UpdateSdmSubscriptions};
 use pith_sbi::{ApiRoot, Cause, Created, Hex, Problem, Reply, Request, Response, Uri};
@@ -13,7 +13,6 @@ use std::sync::Arc;
 const AMF_3GPP_ACCESS: &str = "context-data/amf-3gpp-access";
 const SMF_REGISTRATIONS: &str = "context-data/smf-registrations/";
 const AUTHENTICATION_STATUS: &str = "authentication-data/authentication-status";
-const SDM_SUBSCRIPTIONS: &str = "context-data/sdm-subscriptions/";
 
 /// Octets of a document as JSON. A registration of an AMF or SMF has one or two thousand.
 const LONGEST_DOCUMENT: usize = 16_384;
@@ -229,7 +228,7 @@ fn check_length(body: String) -> Result<String, Box<Problem>> {
 
 /// TS 29.500 table 5.2.7.2-1.
 fn too_many() -> Problem {
-    let detail = format_args!("the subscriber has {MAX_DOCUMENTS} of these already: delete some");
+    let detail = "the subscriber has too many of these, or too many of this NF: delete some";
     Problem::new(Cause::InsufficientResources).detail(detail)
 }
 

@@ -4,7 +4,7 @@
 //! well, in the transaction of their batch.
 
 use super::{Database, DatabaseError};
-use pith_nf::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse, collection_of};
+use pith_nf::kit::{StoreRequest, StoreResponse, has_room};
 use pith_types::Supi;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
@@ -118,13 +118,8 @@ impl Database {
     ) -> Result<StoreResponse, DatabaseError> {
         let documents = self.documents.of(&self.connection, supi)?;
         let place = place(documents, resource);
-        if place.is_err() {
-            let collection = collection_of(resource);
-            let siblings =
-                documents.iter().filter(|document| collection_of(&document.resource) == collection);
-            if siblings.count() >= MAX_DOCUMENTS {
-                return Ok(StoreResponse::Full);
-            }
+        if place.is_err() && !has_room(resource, documents.iter().map(|document| &*document.resource)) {
+            return Ok(StoreResponse::Full);
         }
         // Documents of a deleted subscriber stay until AMF and SMFs were notified: some two hours if the AMF does not answer, or beyond that until the
         // UDR has started again. They change no more, except that NFs delete them or mark them as purged.

@@ -1,7 +1,7 @@
 //! Tests of the store.
 
 use super::*;
-use pith_nf::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse, Subscriber};
+use pith_nf::kit::{StoreRequest, StoreResponse, Subscriber};
 use pith_types::Supi;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -238,14 +238,23 @@ fn documents_are_bounded_for_each_collection_and_belong_to_a_subscriber() {
         assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), StoreResponse::NoSubscriber);
         database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
         let new = StoreResponse::Done { created_or_found: true };
-        for number in 0..MAX_DOCUMENTS {
-            assert_eq!(put(&mut database, &format!("context-data/sdm-subscriptions/{number}")), new);
+        for number in 0..32 {
+            assert_eq!(put(&mut database, &format!("context-data/smf-registrations/{number}")), new);
         }
-        assert_eq!(put(&mut database, "context-data/sdm-subscriptions/more"), StoreResponse::Full);
+        assert_eq!(put(&mut database, "context-data/smf-registrations/more"), StoreResponse::Full);
         let known = StoreResponse::Done { created_or_found: false };
-        assert_eq!(put(&mut database, "context-data/sdm-subscriptions/0"), known);
+        assert_eq!(put(&mut database, "context-data/smf-registrations/0"), known);
         assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), new, "another collection");
-        assert_eq!(put(&mut database, "context-data/smf-registrations/1"), new);
+        let subscribe = |database: &mut Database, number: u32, nf: u128| {
+            let nf = pith_sbi::NfInstanceId(nf);
+            put(database, &format!("context-data/sdm-subscriptions/{number}-{nf}"))
+        };
+        for number in 0..24 {
+            assert_eq!(subscribe(&mut database, number, 1), new);
+        }
+        assert_eq!(subscribe(&mut database, 24, 1), StoreResponse::Full);
+        assert_eq!(subscribe(&mut database, 0, 1), known);
+        assert_eq!(subscribe(&mut database, 24, 2), new, "another NF");
     });
 }
 
