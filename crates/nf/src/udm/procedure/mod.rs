@@ -73,7 +73,7 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Req
         Request::ThreeGppRegistration(request) => registration::begin(config, request),
         Request::UpdateThreeGppRegistration(request) => registration::begin_update(request, from),
         Request::DataChangeNotification(notification) => data_change::begin(config, now, *notification),
-        Request::SdmSubscribe(request) => subscription::begin(config, now, *request),
+        Request::SdmSubscribe(request) => subscription::begin(config, now, from, *request),
         Request::SdmModifySubscription(request) => {
             subscription::begin_modification(config, now, from, *request)
         }

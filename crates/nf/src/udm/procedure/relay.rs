@@ -2,7 +2,7 @@
 //! SMFs (5.3.2.2.3), results of authentications (5.4.2.3).
 
 use super::super::config::UdmConfig;
-use super::subscription::{IMPLICIT, check_subscriber, implicit_subscription};
+use super::subscription::{IMPLICIT, check_subscriber, implicit_subscription, of_subscription};
 use super::{Step, Transaction};
 use crate::kit::{Caller, check_instance, context_in_reference};
 use pith_sbi::common::{PlmnIdNid, ServingPlmnId};
@@ -26,6 +26,8 @@ use pith_types::Supi;
 pub(in crate::udm) enum Relay {
     /// Forwarded unchanged.
     AsItIs,
+    /// The end of a subscription.
+    Unsubscription,
     /// The subscribed slices from the access and mobility data.
     Nssai,
     /// The registrations as one object.
@@ -92,7 +94,8 @@ pub(super) fn begin(config: &UdmConfig, from: Caller, request: Request) -> Step 
             if let Err(problem) = check_subscriber(&r.subscription_id, from) {
                 return Step::refuse(problem);
             }
-            (RemoveSdmSubscriptions { ue_id: r.ue_id, subs_id: r.subscription_id }.into(), Relay::AsItIs)
+            let remove = RemoveSdmSubscriptions { ue_id: r.ue_id, subs_id: r.subscription_id };
+            (remove.into(), Relay::Unsubscription)
         }
         Request::GetThreeGppRegistration(r) => {
             (QueryAmfContextThreeGpp { ue_id: r.ue_id }.into(), Relay::AsItIs)
@@ -376,6 +379,7 @@ impl Relay {
                 return Purged::begin(subscription, response, reply);
             }
             Self::PurgedRegistrations(purged) => return purged.end(reply),
+            Self::Unsubscription => return Step::Answer(reply.map_err(of_subscription), Vec::new()),
             _ => {}
         }
         let reply = if matches!(self, Self::PduSessions) { registrations_or_none(reply) } else { reply };

@@ -67,9 +67,9 @@ pub(in crate::udm) struct AwaitingSubscriptionUpdate {
 /// The data sets whose changes the UDM notifies.
 const NOTIFIED_DATA_SETS: [&str; 3] = ["am-data", "smf-select-data", "sm-data"];
 
-/// The data set that a monitored resource is.
+/// The data set that a monitored resource is: the same that was granted, which its fragment does not change.
 pub(super) fn data_set(resource: &ResourceUri) -> Option<&str> {
-    resource.0.split('?').next()?.rsplit('/').next()
+    resource.0.split(['?', '#']).next()?.rsplit('/').next()
 }
 
 /// What follows `/nudm-sdm/v2/` in the URI of a resource. The apiRoot is not compared: an absolute URI names the UDM as the NF reaches it, such as by
@@ -152,10 +152,24 @@ pub(super) fn check_subscriber(id: &str, from: Caller) -> Result<(), Box<Problem
     subscriber(id).map_or(Ok(()), |named| check_instance(named, from))
 }
 
+/// The NF in the id of its subscription. A client that proves its NF type only may name any instance, and has one share of the UDR's room under all
+/// these names: its own id is derived from the type.
+const fn subscriber_in_id(named: NfInstanceId, from: Caller) -> NfInstanceId {
+    match from {
+        Caller::Remote { client: Some(client), .. } if !client.is_named => client.instance,
+        _ => named,
+    }
+}
+
+/// The answer claims only what the UDM does: no optional feature (TS 29.500 6.6.2), and no report at once (TS 29.503 6.1.6.2.3).
+fn remove_unsupported(body: &mut SdmSubscription) {
+    (body.supported_features, body.immediate_report, body.report) = (None, None, None);
+}
+
 /// The id of a subscription is derived from the time: it must be unique only among those of the UE. It also names the NF
 /// that subscribes, which alone may end the subscription. An NF has one implicit subscription to a UE's data: a new one
 /// replaces it, and it ends with the NF's registration.
-pub(super) fn begin(config: &UdmConfig, now: Instant, request: SdmSubscribe) -> Step {
+pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: SdmSubscribe) -> Step {
     let SdmSubscribe { ue_id: supi, mut body } = request;
     let time = config.identity.date_time(now);
     if let Err(problem) = check_expiry(body.expires, time) {
@@ -164,12 +178,13 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, request: SdmSubscribe) -> 
     if let Err(problem) = grant_resources(&supi, &mut body.monitored_resource_uris) {
         return Step::refuse(problem);
     }
+    remove_unsupported(&mut body);
     let id = match body.implicit_unsubscribe {
         Some(true) => implicit_subscription(&body.nf_instance_id, &body.callback_reference),
         _ => {
             // It does not replace another one: the response says so (TS 29.503 6.1.6.2.3).
             body.unique_subscription = None;
-            format!("{:x}-{}", now.as_micros(), body.nf_instance_id)
+            format!("{:x}-{}", now.as_micros(), subscriber_in_id(body.nf_instance_id, from))
         }
     };
     body.subscription_id = Some(id.into());
@@ -203,6 +218,8 @@ impl AwaitingEarlierSubscriptions {
         };
         // The new one replaces that with its id.
         earlier.retain(|subscription| subscription.subscription_id != body.subscription_id);
+        // Those of the NF itself, which has a share of the room, are the last ones.
+        earlier.sort_by_key(|subscription| subscription.nf_instance_id == body.nf_instance_id);
         let (_, mut removals) = without_expired(&supi, earlier, time);
         // With one of them removed there is room: the others are not waited for.
         let Some(removal) = removals.pop() else { return create(supi, body, None) };
@@ -277,6 +294,11 @@ fn not_found() -> Box<Problem> {
     Box::new(Problem::new(Cause::SubscriptionNotFound))
 }
 
+/// The UDR's problem with a subscription, for the NF.
+pub(super) fn of_subscription(problem: Box<Problem>) -> Box<Problem> {
+    if problem.is(&Cause::DataNotFound) { not_found() } else { problem }
+}
+
 impl AwaitingSubscriptionToModify {
     /// An expired subscription is not found.
     pub(super) fn reply(self, reply: Reply) -> Step {
@@ -312,9 +334,8 @@ impl AwaitingSubscriptionUpdate {
                 Err(Box::new(Problem::system_failure("the UDR has not made the whole change")))
             }
             Ok(_) => Ok(Response::SdmSubscription(self.body)),
-            // The NF has ended it meanwhile.
-            Err(problem) if problem.is(&Cause::DataNotFound) => Err(not_found()),
-            Err(problem) => Err(problem),
+            // The NF may have ended it meanwhile.
+            Err(problem) => Err(of_subscription(problem)),
         };
         Step::Answer(answer, Vec::new())
     }

@@ -164,6 +164,62 @@ fn a_subscription_is_created_again_once_only() {
     assert!(bench.nf.entries.is_empty());
 }
 
+/// The NF may have taken its share of the room with subscriptions that have expired: it waits for the removal of one of its own.
+#[test]
+fn the_removal_of_an_own_expired_subscription_is_waited_for() {
+    let mut bench = bench_now();
+    let tag = without_room(&mut bench);
+    let mut of_other = stored("2-b", at(-1));
+    of_other.nf_instance_id = instance(2);
+    let removing = bench.reply(tag, list(vec![stored("1-a", at(-1)), of_other]));
+    assert_eq!(removed(&removing), ["2-b", "1-a"]);
+}
+
+/// The subscription that the UDM stores.
+fn subscribed(bench: &mut Bench<Udm>, body: SdmSubscription) -> SdmSubscription {
+    let asked = bench.request(SdmSubscribe { ue_id: supi(), body });
+    let (_, Request::CreateSdmSubscriptions(create)) = asked.call() else { panic!("{asked:?}") };
+    create.body.clone()
+}
+
+/// TS 29.500 6.6.2: only features of both sides are in the answer.
+#[test]
+fn what_the_udm_does_not_do_is_not_in_a_subscription() {
+    let mut body = subscription(vec![resource("am-data")], None);
+    body.supported_features = Some("ff".parse().unwrap());
+    body.immediate_report = Some(true);
+    body.report = Some(SubscriptionDataSets::default());
+    let kept = subscribed(&mut bench_now(), body);
+    assert_eq!((kept.supported_features, kept.immediate_report, kept.report), (None, None, None));
+}
+
+/// A foreign NF that proves its type only would have a share of the UDR's room under each name.
+#[test]
+fn a_client_that_proves_no_instance_has_one_name_in_ids() {
+    let mut bench = bench_now();
+    let own = instance(77);
+    let Caller::Remote { exchange, client: Some(client) } = testing::client(77) else { panic!() };
+    let unnamed = Some(crate::kit::Client { is_named: false, ..client });
+    bench.caller = Caller::Remote { exchange, client: unnamed };
+    let body = || subscription(vec![resource("am-data")], None);
+    assert!(subscribed(&mut bench, body()).subscription_id.unwrap().ends_with(&own.to_string()));
+    bench.caller = testing::client(1);
+    assert!(subscribed(&mut bench, body()).subscription_id.unwrap().ends_with(&instance(1).to_string()));
+}
+
+/// As with a change of one.
+#[test]
+fn the_end_of_a_subscription_that_is_not_known_is_answered_by_subscription_not_found() {
+    let mut bench = bench_now();
+    for (cause, answer) in
+        [(Cause::DataNotFound, Cause::SubscriptionNotFound), (Cause::UserNotFound, Cause::UserNotFound)]
+    {
+        let asked = bench.request(SdmUnsubscribe { ue_id: supi(), subscription_id: id() });
+        let seen = bench.reply(asked.call().0, Err(Box::new(Problem::new(cause))));
+        assert_eq!(seen.cause(), Some(&answer));
+    }
+}
+
 /// Time passes without a timer: the UDM compares the stored expiry.
 #[test]
 fn an_expired_subscription_is_not_notified_and_removed() {
