@@ -2,7 +2,7 @@
 
 use pith_sbi::namf_communication::N1MessageClass;
 use pith_sbi::nudm_sdm::DataSetName;
-use pith_sbi::{NfType, Operation, Request, ServiceName};
+use pith_sbi::{NfType, Operation, Request, ResourceUri, ServiceName};
 
 /// The NFs that may request an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +33,15 @@ pub fn consumers(request: &Request) -> Consumers {
         // Several data sets in one request are for whom each of them is.
         Request::GetDataSets(request) => {
             let names = &request.dataset_names;
-            let (amf, smf) = (names.iter().any(is_of_amf), names.contains(&DataSetName::Sm));
-            match (amf, smf) {
-                (true, true) => Consumers::Types(&[]),
-                (true, false) => Consumers::Types(&[NfType::Amf]),
-                (false, true) => Consumers::Types(&[NfType::Smf]),
-                (false, false) => consumers_of(Operation::GetDataSets),
-            }
+            let of = (names.iter().any(is_of_amf), names.contains(&DataSetName::Sm));
+            readers(of, Operation::GetDataSets)
+        }
+        // Notifications have the new data: an NF monitors only what it may read (TS 29.503 5.2.2.3, 5.2.2.7).
+        Request::SdmSubscribe(request) => {
+            monitors(&request.body.monitored_resource_uris, Operation::SdmSubscribe)
+        }
+        Request::SdmModifySubscription(request) => {
+            monitors(&request.body.monitored_resource_uris, Operation::SdmModifySubscription)
         }
         request => consumers_of(request.operation()),
     }
@@ -48,6 +50,29 @@ pub fn consumers(request: &Request) -> Consumers {
 /// Whether the AMF alone reads a data set, as with the operation for that data set.
 const fn is_of_amf(name: &DataSetName) -> bool {
     matches!(name, DataSetName::Am | DataSetName::SmfSel | DataSetName::UecSmf)
+}
+
+/// The NFs that may read data sets of which some are for the AMF and some for the SMF alone; if none is, those that may request the operation.
+const fn readers(of_amf_and_smf: (bool, bool), operation: Operation) -> Consumers {
+    match of_amf_and_smf {
+        (true, true) => Consumers::Types(&[]),
+        (true, false) => Consumers::Types(&[NfType::Amf]),
+        (false, true) => Consumers::Types(&[NfType::Smf]),
+        (false, false) => consumers_of(operation),
+    }
+}
+
+/// The NFs that may monitor these resources. The UDM ignores resources that are no data sets here, and refuses those of other subscribers.
+fn monitors(resources: &[ResourceUri], operation: Operation) -> Consumers {
+    let any_is = |names: &[&str]| resources.iter().any(|resource| names.contains(&data_set(resource)));
+    let of_amf = any_is(&["am-data", "nssai", "smf-select-data", "ue-context-in-smf-data"]);
+    readers((of_amf, any_is(&["sm-data"])), operation)
+}
+
+/// The last segment of the path: the data set, in the URI of a resource of Nudm_SDM.
+fn data_set(resource: &ResourceUri) -> &str {
+    let path = resource.0.split(['?', '#']).next().unwrap_or_default();
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// The NFs that may request an operation. Each operation has its line: a new one does not compile without.
@@ -202,6 +227,8 @@ pub(in crate::fabric) const fn scopes(service: &ServiceName) -> &'static [(NfTyp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pith_sbi::NfInstanceId;
+    use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubscribe, SdmSubscription, SdmSubsModification};
 
     /// A token of our NRF covers what the guard permits to the NF type, and nothing else that has a scope.
     #[test]
@@ -259,6 +286,39 @@ mod tests {
             let request =
                 pith_sbi::nudm_sdm::GetDataSets { supi, dataset_names: names.clone(), plmn_id: None };
             assert_eq!(consumers(&request.into()), Consumers::Types(expected), "{names:?}");
+        }
+    }
+
+    /// Notifications have the whole new value: without this, an SMF gets by a subscription what it may not read.
+    #[test]
+    fn resources_are_monitored_by_the_nfs_that_may_read_them() {
+        let (amf, smf) = (&[NfType::Amf][..], &[NfType::Smf][..]);
+        let Consumers::Types(all) = consumers_of(Operation::SdmSubscribe) else { panic!() };
+        for (data, expected) in [
+            (vec!["am-data", "smf-select-data"], amf),
+            (vec!["am-data", "smf-select-data", "nssai", "ue-context-in-smf-data", "sms-mng-data"], amf),
+            (vec!["sm-data"], smf),
+            (vec!["sm-data?single-nssai={\"sst\":1}&dnn=a/b"], smf),
+            (vec!["am-data?x=/sm-data"], amf),
+            (vec!["am-data#/sms-data"], amf),
+            (vec!["am-data", "sm-data"], &[]),
+            (vec!["trace-data", "am-data/sor-ack"], all),
+            (vec![], all),
+        ] {
+            let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
+            for root in ["", "https://scp.example:443/udm-1"] {
+                let resource = |data: &&str| format!("{root}/nudm-sdm/v2/{supi}/{data}").as_str().into();
+                let monitored: Vec<ResourceUri> = data.iter().map(resource).collect();
+                let callback: pith_sbi::Uri = "https://192.0.2.1/x".parse().unwrap();
+                let body = SdmSubscription::new(NfInstanceId(1), callback, monitored.clone());
+                let subscribe = SdmSubscribe { ue_id: supi.clone(), body };
+                assert_eq!(consumers(&subscribe.into()), Consumers::Types(expected), "{data:?}");
+                let mut body = SdmSubsModification::default();
+                body.monitored_resource_uris = monitored;
+                let subscription_id = "1".to_owned();
+                let modify = SdmModifySubscription { ue_id: supi.clone(), subscription_id, body };
+                assert_eq!(consumers(&modify.into()), Consumers::Types(expected), "{data:?}");
+            }
         }
     }
 
