@@ -307,7 +307,9 @@ mod tests {
         ] {
             let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
             for root in ["", "https://scp.example:443/udm-1"] {
-                let resource = |data: &&str| format!("{root}/nudm-sdm/v2/{supi}/{data}").as_str().into();
+                let resource = |data: &&str| {
+                    ResourceUri::from(format!("{root}/nudm-sdm/v2/{supi}/{data}").as_str())
+                };
                 let monitored: Vec<ResourceUri> = data.iter().map(resource).collect();
                 let callback: pith_sbi::Uri = "https://192.0.2.1/x".parse().unwrap();
                 let body = SdmSubscription::new(NfInstanceId(1), callback, monitored.clone());
