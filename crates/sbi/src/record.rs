@@ -101,6 +101,28 @@ where
     serde::Deserialize::deserialize(deserializer)
 }
 
+/// Reads an optional member that is not nullable: in a JSON Merge Patch, null would remove it (RFC 7396).
+pub(crate) fn not_null<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Reads an array with at least one element (`minItems: 1`), where an empty one would count as absent.
+pub(crate) fn not_empty<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::Deserialize<'de>,
+{
+    let elements: Vec<T> = serde::Deserialize::deserialize(deserializer)?;
+    if elements.is_empty() {
+        return Err(serde::de::Error::invalid_length(0, &"at least one element"));
+    }
+    Ok(elements)
+}
+
 /// Implements `Display`, `FromStr` and serde for a type with `as_str` and `From<&str>`.
 macro_rules! text_of_enum {
     ($name:ident) => {

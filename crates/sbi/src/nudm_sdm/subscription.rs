@@ -127,10 +127,12 @@ record! {
     SdmSubsModification {
         optional {
             /// The new expiry of the subscription.
+            #[serde(default, deserialize_with = "crate::record::not_null")]
             expires: DateTime,
         }
         repeated {
-            /// The monitored resources, in place of the former ones; empty: these stay.
+            /// The monitored resources, in place of the former ones; absent: these stay.
+            #[serde(deserialize_with = "crate::record::not_empty")]
             monitored_resource_uris: Vec<ResourceUri>,
         }
     }
@@ -142,6 +144,24 @@ record! {
         required {
             /// Changes by resource, at least one.
             notify_items: Vec<NotifyItem>,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `expires` is not nullable, and `monitoredResourceUris` has `minItems: 1`.
+    #[test]
+    fn a_modification_has_no_null_and_no_empty_array() {
+        let read = |json: &str| serde_json::from_str::<SdmSubsModification>(json);
+        assert_eq!(read("{}").unwrap(), SdmSubsModification::default());
+        let whole = r#"{"expires":"2026-03-31T00:00:00Z","monitoredResourceUris":["/nudm-sdm/v2/imsi-1/am-data"]}"#;
+        let whole = read(whole).unwrap();
+        assert!(whole.expires.is_some() && whole.monitored_resource_uris.len() == 1);
+        for json in [r#"{"expires":null}"#, r#"{"monitoredResourceUris":[]}"#, r#"{"monitoredResourceUris":null}"#] {
+            assert!(read(json).is_err(), "{json}");
         }
     }
 }
