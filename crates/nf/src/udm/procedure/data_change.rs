@@ -25,6 +25,9 @@
 //!
 //! An AMF may be down for hours, and traffic of the UE would continue. Therefore the SMFs end its sessions (TS 29.503 5.3.2.3). The UDR repeats its
 //! notification until the AMF has got it; an SMF that has ended the session meanwhile answers 404.
+//!
+//! The subscriptions to other data of a deleted subscriber end: they would get the data of a new one with the same SUPI. NFs other than that AMF are
+//! notified once that there are no data any longer. Subscriptions to session data end with the sessions, or with the documents at the UDR.
 
 use super::super::config::UdmConfig;
 use super::subscription::{data_set, without_expired};
@@ -39,9 +42,10 @@ use pith_sbi::nudr_dr::{
     DataChangeNotification, QueryAmfContextThreeGpp, QueryProvisionedData, QuerySdmSubscriptions,
     QuerySmfRegList, RemoveSdmSubscriptions,
 };
-use pith_sbi::{Cause, Problem, Reply, Request, ResourceUri, Response};
+use pith_sbi::{Cause, NfInstanceId, Problem, Reply, Request, ResourceUri, Response};
 use pith_types::Supi;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Waits for the UDR: which NFs have subscribed.
 pub(in crate::udm) struct AwaitingSdmSubscriptions {
@@ -150,32 +154,40 @@ impl AwaitingAmfOfDeleted {
         let registration = match reply {
             Ok(Response::Amf3GppAccessRegistration(registration)) => registration,
             Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no registration")),
-            Err(problem) if is_missing(&problem) => return end_sessions(supi, subscriptions),
+            Err(problem) if is_missing(&problem) => {
+                let (subscriptions, ended) = end_others(&supi, subscriptions, None);
+                return end_sessions(supi, subscriptions, ended);
+            }
             Err(problem) => return Step::refuse(problem),
         };
+        let amf = Some(registration.amf_instance_id);
+        let (subscriptions, ended) = end_others(&supi, subscriptions, amf);
         if registration.purge_flag == Some(true) {
-            return end_sessions(supi, subscriptions);
+            return end_sessions(supi, subscriptions, ended);
         }
         let mut body = DeregistrationData::new(DeregistrationReason::SubscriptionWithdrawn);
         body.access_type = Some(AccessType::ThreeGppAccess);
         let notification = DeregistrationNotification { uri: registration.dereg_callback_uri, body };
         let state = AwaitingWithdrawal { supi, subscriptions };
-        Step::Call(notification.into(), Transaction::AwaitingWithdrawal(state))
+        Step::SendAndCall(ended, notification.into(), Transaction::AwaitingWithdrawal(state))
     }
 }
 
 impl AwaitingWithdrawal {
     pub(super) fn reply(self, reply: Reply) -> Step {
+        let Self { supi, mut subscriptions } = self;
         match reply {
-            Ok(_) => acknowledge(Vec::new()),
             // It has lost the context, and releases no sessions.
-            Err(problem) if problem.status == 404 => end_sessions(self.supi, self.subscriptions),
-            // It has got the notification, and does not understand it.
-            Err(problem) if matches!(problem.status, 400 | 405 | 413 | 415) => acknowledge(Vec::new()),
-            Err(failure) => {
-                let query = QuerySmfRegList { ue_id: self.supi };
-                let state = AwaitingSmfsOfDeleted { subscriptions: self.subscriptions, failure };
+            Err(problem) if problem.status == 404 => end_sessions(supi, subscriptions, Vec::new()),
+            // It has got the notification, and may not understand it.
+            Err(failure) if !matches!(failure.status, 400 | 405 | 413 | 415) => {
+                let query = QuerySmfRegList { ue_id: supi };
+                let state = AwaitingSmfsOfDeleted { subscriptions, failure };
                 Step::Call(query.into(), Transaction::AwaitingSmfsOfDeleted(state))
+            }
+            _ => {
+                subscriptions.retain(|it| !monitors_session_data(it));
+                acknowledge(removals(&supi, subscriptions))
             }
         }
     }
@@ -212,18 +224,50 @@ impl AwaitingSmfsOfDeleted {
     }
 }
 
+/// The subscriptions to session data of a deleted subscriber and those of the AMF that serves the UE, and requests that end the others: each NF is
+/// notified that there are no data.
+fn end_others(
+    supi: &Supi,
+    subscriptions: Vec<SdmSubscription>,
+    amf: Option<NfInstanceId>,
+) -> (Vec<SdmSubscription>, Vec<Request>) {
+    let stays = |it: &SdmSubscription| monitors_session_data(it) || Some(it.nf_instance_id) == amf;
+    let (current, others): (Vec<_>, Vec<_>) = subscriptions.into_iter().partition(stays);
+    let none = SubscriptionDataSets::default();
+    let notifications = others.iter().filter_map(|subscription| change(subscription, &none));
+    let mut requests: Vec<Request> = notifications.map(Into::into).collect();
+    requests.extend(removals(supi, others));
+    (current, requests)
+}
+
+fn removals(supi: &Supi, subscriptions: Vec<SdmSubscription>) -> Vec<Request> {
+    let ids = subscriptions.into_iter().filter_map(|subscription| subscription.subscription_id);
+    let removal = |id: Arc<str>| RemoveSdmSubscriptions { ue_id: supi.clone(), subs_id: id.to_string() };
+    ids.map(|id| removal(id).into()).collect()
+}
+
 /// No AMF serves the UE of a deleted subscriber: SMFs release its sessions, as it has no data network.
-fn end_sessions(supi: Supi, mut subscriptions: Vec<SdmSubscription>) -> Step {
-    keep_session_data(&mut subscriptions);
-    notify_next(supi, subscriptions, Box::default(), (None, Vec::new()))
+fn end_sessions(supi: Supi, subscriptions: Vec<SdmSubscription>, mut ended: Vec<Request>) -> Step {
+    let (mut of_sessions, of_amf): (Vec<_>, Vec<_>) =
+        subscriptions.into_iter().partition(monitors_session_data);
+    ended.extend(removals(&supi, of_amf));
+    keep_session_data(&mut of_sessions);
+    notify_next(supi, of_sessions, Box::default(), (None, ended))
 }
 
 /// Removes all resources but the session management data, which SMFs monitor.
 fn keep_session_data(subscriptions: &mut [SdmSubscription]) {
-    let is_of_session = |resource: &ResourceUri| data_set(resource) == Some("sm-data");
     for subscription in subscriptions {
-        subscription.monitored_resource_uris.retain(is_of_session);
+        subscription.monitored_resource_uris.retain(is_session_data);
     }
+}
+
+fn monitors_session_data(subscription: &SdmSubscription) -> bool {
+    subscription.monitored_resource_uris.iter().any(is_session_data)
+}
+
+fn is_session_data(resource: &ResourceUri) -> bool {
+    data_set(resource) == Some("sm-data")
 }
 
 /// Notifies the next NF that monitors one of the data sets; after the last one the UDR gets its answer. Subscriptions that have ended are removed.

@@ -17,7 +17,8 @@ fn subscription(nf: &str, data: &[&str]) -> SdmSubscription {
     let callback = Uri::new(&root(nf), &format!("/n{nf}-callback/v1/sdm-change/{nf}-1"));
     let resource = |data: &&str| format!("/nudm-sdm/v2/{}/{data}", supi()).as_str().into();
     let monitored: Vec<_> = data.iter().map(resource).collect();
-    let mut subscription = SdmSubscription::new(instance(1), callback, monitored);
+    let number = if nf == "amf" { 4 } else { 1 };
+    let mut subscription = SdmSubscription::new(instance(number), callback, monitored);
     subscription.subscription_id = Some(format!("implicit-{nf}").into());
     subscription
 }
@@ -160,12 +161,46 @@ fn withdrawal(seen: &Seen) -> Tag {
 fn the_amf_of_a_deleted_subscriber_is_notified_that_the_subscription_is_withdrawn() {
     let missing = || Err(Box::new(Problem::data_not_found()));
     let list = || Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
-    for of_nfs in [list(), missing()] {
+    for (of_nfs, is_subscribed) in [(list(), true), (missing(), false)] {
         let mut bench = bench();
         let tag = withdrawal(&deleted(&mut bench, of_nfs, of_amf(None)));
         let seen = bench.reply(tag, Ok(Response::NoContent));
         assert_eq!(seen.answer(), &Response::NoContent, "the AMF releases the sessions");
+        assert_eq!(removed(&seen), if is_subscribed { vec!["implicit-amf"] } else { vec![] });
     }
+}
+
+/// The subscriptions that the UDR is to remove.
+fn removed(seen: &Seen) -> Vec<&str> {
+    let removals = seen.calls().into_iter().filter_map(|(_, _, request)| match request {
+        Request::RemoveSdmSubscriptions(remove) => Some(&*remove.subs_id),
+        _ => None,
+    });
+    removals.collect()
+}
+
+/// They would get the data of a new subscriber with the same SUPI.
+#[test]
+fn subscriptions_of_other_nfs_to_a_deleted_subscriber_end_with_a_notification() {
+    let mut bench = bench();
+    let of_nfs = [subscriptions(), vec![subscription("nef", &["am-data"])]].concat();
+    let seen = deleted(&mut bench, Ok(Response::SdmSubscriptions(Box::new(of_nfs))), of_amf(None));
+    let operations = [
+        Operation::SdmChangeNotification,
+        Operation::RemoveSdmSubscriptions,
+        Operation::DeregistrationNotification,
+    ];
+    assert_eq!(seen.operations(), operations);
+    assert_eq!(removed(&seen), ["implicit-nef"]);
+    let calls = seen.calls();
+    let (_, Target::Root(host), Request::SdmChangeNotification(changed)) = &calls[0] else {
+        panic!("{seen:?}")
+    };
+    assert_eq!(&*host.authority, "nef:80");
+    assert_eq!(changed.body.notify_items[0].changes[0].new_value, Some(serde_json::Value::Null));
+    // The AMF does not answer: it is notified again, the other NF is not.
+    let asked = bench.reply(calls[2].0, Err(Box::new(Problem::timed_out())));
+    assert_eq!(asked.operations(), [Operation::QuerySmfRegList]);
 }
 
 #[test]
@@ -194,7 +229,8 @@ fn an_amf_that_another_one_speaks_for_has_not_lost_its_context() {
     let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
     let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
     let seen = bench.reply_from(tag, Arc::clone(&registration(4).dereg_callback_uri.root), not_found());
-    assert!(matches!(seen.calls()[0].2, Request::SdmChangeNotification(_)), "it has: {seen:?}");
+    let operations = [Operation::RemoveSdmSubscriptions, Operation::SdmChangeNotification];
+    assert_eq!(seen.operations(), operations, "it has");
 }
 
 /// The registrations of two sessions and an emergency session. The SMF of one session has given no callback URI.
@@ -267,10 +303,15 @@ fn sessions_of_a_deleted_subscriber_whom_no_amf_serves_end() {
     let of_purged = deleted(&mut purged, list(), of_amf(Some(true)));
     let mut none = bench();
     let of_none = deleted(&mut none, list(), missing());
+    assert_eq!(of_none.operations()[0], Operation::SdmChangeNotification, "the AMF, which may have lost it");
     for (mut bench, seen) in [(lost, seen), (purged, of_purged), (none, of_none)] {
-        let (tag, host, body) = notified(&seen);
-        assert_eq!((&*host, body.notify_items.len()), ("smf:80", 1));
-        assert_eq!(body.notify_items[0].changes[0].new_value, Some(serde_json::Value::Null));
+        assert_eq!(removed(&seen), ["implicit-amf"]);
+        let (tag, target, request) = seen.calls().pop().unwrap();
+        let (Target::Root(host), Request::SdmChangeNotification(changed)) = (target, request) else {
+            panic!("{seen:?}")
+        };
+        assert_eq!((&*host.authority, changed.body.notify_items.len()), ("smf:80", 1));
+        assert_eq!(changed.body.notify_items[0].changes[0].new_value, Some(serde_json::Value::Null));
         assert_eq!(bench.reply(tag, Ok(Response::NoContent)).answer(), &Response::NoContent);
     }
     let mut nobody = bench();
