@@ -157,10 +157,13 @@ mod tests {
     fn a_modification_has_no_null_and_no_empty_array() {
         let read = |json: &str| serde_json::from_str::<SdmSubsModification>(json);
         assert_eq!(read("{}").unwrap(), SdmSubsModification::default());
-        let whole = r#"{"expires":"2026-03-31T00:00:00Z","monitoredResourceUris":["/nudm-sdm/v2/imsi-1/am-data"]}"#;
+        let whole =
+            r#"{"expires":"2026-03-31T00:00:00Z","monitoredResourceUris":["/nudm-sdm/v2/imsi-1/am-data"]}"#;
         let whole = read(whole).unwrap();
         assert!(whole.expires.is_some() && whole.monitored_resource_uris.len() == 1);
-        for json in [r#"{"expires":null}"#, r#"{"monitoredResourceUris":[]}"#, r#"{"monitoredResourceUris":null}"#] {
+        for json in
+            [r#"{"expires":null}"#, r#"{"monitoredResourceUris":[]}"#, r#"{"monitoredResourceUris":null}"#]
+        {
             assert!(read(json).is_err(), "{json}");
         }
     }

@@ -228,7 +228,7 @@ pub(in crate::fabric) const fn scopes(service: &ServiceName) -> &'static [(NfTyp
 mod tests {
     use super::*;
     use pith_sbi::NfInstanceId;
-    use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubscribe, SdmSubscription, SdmSubsModification};
+    use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubsModification, SdmSubscribe, SdmSubscription};
 
     /// A token of our NRF covers what the guard permits to the NF type, and nothing else that has a scope.
     #[test]
@@ -307,9 +307,8 @@ mod tests {
         ] {
             let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
             for root in ["", "https://scp.example:443/udm-1"] {
-                let resource = |data: &&str| {
-                    ResourceUri::from(format!("{root}/nudm-sdm/v2/{supi}/{data}").as_str())
-                };
+                let resource =
+                    |data: &&str| ResourceUri::from(format!("{root}/nudm-sdm/v2/{supi}/{data}").as_str());
                 let monitored: Vec<ResourceUri> = data.iter().map(resource).collect();
                 let callback: pith_sbi::Uri = "https://192.0.2.1/x".parse().unwrap();
                 let body = SdmSubscription::new(NfInstanceId(1), callback, monitored.clone());
