@@ -230,7 +230,7 @@ fn an_expired_subscription_is_not_notified_and_removed() {
     let asked = bench.request(DataChangeNotification { uri, body });
     let asked = bench.reply(asked.call().0, list(vec![stored("1-a", at(-1)), stored("2-a", at(1))]));
     assert_eq!(removed(&asked), ["1-a"], "not later: the NF may subscribe again with that id");
-    let sets = Response::SubscriptionDataSets(Box::new(SubscriptionDataSets::default()));
+    let sets = Response::SubscriptionDataSets(Box::default());
     let seen = bench.reply(awaited(&asked).0, Ok(sets));
     assert_eq!(seen.operations(), [Operation::SdmChangeNotification], "the second one");
     let seen = bench.reply(seen.call().0, Ok(Response::NoContent));
