@@ -9,7 +9,8 @@
 //!
 //! An old AMF that cannot verify the message, as it has other keys than the UE (a target AMF of a handover has changed them, and lost its context), is
 //! asked once more when the UE is authenticated here: by the SUPI, without keys (TS 29.518 5.2.2.2.1, MOBI_REG_UE_VALIDATED). So are the other
-//! shards of this AMF, if the 5G-GUTI is unknown where it was allocated: the UE may not have got the one that its present shard has allocated since.
+//! shards of this AMF, and before that one, if no context is transferred by the 5G-GUTI: the UE may not have got the one that its present shard has
+//! allocated since, also after a handover from the AMF that allocated this one (TS 24.501 5.5.1.3.8, 5.4.4.6).
 //!
 //! The old AMF verifies the REGISTRATION REQUEST, because it has the keys. By its policy (`amf.security.derive_k_amf`) it sends a key that is derived
 //! from K_AMF in place of that (TS 33.501 6.9.3): the UE derives it, too, when it gets a SECURITY MODE COMMAND that says so.
@@ -31,7 +32,7 @@ use pith_nas::ie::{PduSessionSet, RegistrationKind, UeSecurityCapability};
 use pith_nas::security::Algorithms;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
-use pith_sbi::{ApiRoot, Cause, Reply, Response};
+use pith_sbi::{ApiRoot, Cause, Problem, Reply, Response};
 use pith_types::{BlockOwner, FiveGGuti, Supi};
 use std::sync::Arc;
 
@@ -129,16 +130,7 @@ impl AwaitingUeContextTransfer {
                         problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}"))
                     )
                 });
-                let is_refused = problem.as_ref().is_some_and(|it| it.is(&Cause::IntegrityCheckFail));
-                if problem.is_some_and(|problem| problem.status >= 500) {
-                    let name = self.old_amf.name();
-                    self.old_amf.report_failure(env, name);
-                } else if is_refused && self.old_amf.is_other(env) && !self.attempt.begins_registration() {
-                    self.attempt.transferred_from = Some(self.old_amf);
-                } else if !self.old_amf.is_other(env) {
-                    self.attempt = self.attempt.for_other_shards(env, self.old_amf.guti);
-                }
-                return Ok(self.attempt.ask_identity(ue, env));
+                return Ok(self.not_transferred(env, problem.as_deref()).ask_identity(ue, env));
             }
         };
         let sessions = &context.session_context_list;
@@ -179,24 +171,36 @@ impl AwaitingUeContextTransfer {
         }
         registration::identify(ue, env, attempt)
     }
+
+    /// Who is asked for the UE's sessions when it is authenticated, if it updates a registration.
+    fn not_transferred(self, env: &mut Env<'_>, problem: Option<&Problem>) -> Attempt {
+        let Self { mut attempt, old_amf, .. } = self;
+        let is_refused = problem.is_some_and(|it| it.is(&Cause::IntegrityCheckFail));
+        if is_refused && old_amf.is_other(env) && !attempt.begins_registration() {
+            attempt.transferred_from = Some(old_amf);
+            return attempt;
+        }
+        let (name, guti) = (old_amf.name(), old_amf.guti);
+        if problem.is_some_and(|problem| problem.status >= 500) {
+            old_amf.report_failure(env, name);
+        }
+        attempt.for_other_shards(env, guti)
+    }
 }
 
-/// The UE is authenticated, and has the keys of this AMF: with a context it keeps its sessions, without one they end.
+/// The UE is authenticated, and has the keys of this AMF: with a context it keeps its sessions. If the other shards do not have it, the old AMF may;
+/// without a context the sessions end.
 fn on_sessions(
     ue: &mut UeContext,
     env: &mut Env<'_>,
-    (attempt, mut old_amf, supi): (Attempt, OldAmf, Supi),
+    (mut attempt, mut old_amf, supi): (Attempt, OldAmf, Supi),
     reply: Reply,
 ) -> RegistrationStep {
     let name = UeContextId::Supi(supi.clone());
     match reply {
-        Ok(Response::UeContextTransferred(transferred)) => {
+        Ok(Response::UeContextTransferred(transferred)) if is_usable(&transferred.ue_context, &supi) => {
             let context = transferred.ue_context;
-            let is_other_ue = context.supi.as_ref().is_some_and(|it| *it != supi);
-            if is_other_ue || !are_session_contexts(&context.session_context_list) {
-                old_amf.report_failure(env, name);
-                return registration::on_authenticated(ue, env, attempt);
-            }
+            attempt.transferred_from = None;
             if emergency::is_registered_elsewhere(env, &context) {
                 emergency::take_registration(ue, env);
             }
@@ -212,10 +216,23 @@ fn on_sessions(
         }
         _ => old_amf.report_failure(env, name),
     }
-    registration::on_authenticated(ue, env, attempt)
+    match attempt.transferred_from.take() {
+        Some(next) => Ok(request_sessions(ue, env, attempt, next, supi)),
+        None => registration::on_authenticated(ue, env, attempt),
+    }
+}
+
+/// Whether it is that UE's context, with sessions that a UE may have.
+fn is_usable(context: &namf::UeContext, supi: &Supi) -> bool {
+    context.supi.as_ref().is_none_or(|it| it == supi) && are_session_contexts(&context.session_context_list)
 }
 
 impl OldAmf {
+    /// Any other shard of this AMF.
+    fn shards(env: &Env<'_>, guti: FiveGGuti) -> Self {
+        Self { api_root: Arc::clone(&env.config.identity.api_root), guti, sessions: Vec::new() }
+    }
+
     /// The UE context there.
     const fn name(&self) -> UeContextId {
         UeContextId::FiveGGuti(self.guti)
@@ -237,19 +254,19 @@ impl OldAmf {
 }
 
 impl Attempt {
-    /// The shard that has allocated the 5G-GUTI does not know the UE, or can't verify its message: if it updates a registration, another shard
-    /// of this AMF may have its context.
+    /// No context is transferred by the 5G-GUTI: if the UE updates a registration, another shard of this AMF may have its context.
     fn for_other_shards(mut self, env: &Env<'_>, guti: FiveGGuti) -> Self {
-        let identity = &env.config.identity;
-        let is_other =
-            |owner: BlockOwner| owner.instance == identity.owner.instance && owner != identity.owner;
-        let has_others = || identity.owners.owners().any(|(owner, _)| is_other(owner));
-        if !self.begins_registration() && env.config.serves(&guti.guami) && has_others() {
-            let api_root = Arc::clone(&identity.api_root);
-            self.transferred_from = Some(OldAmf { api_root, guti, sessions: Vec::new() });
+        if !self.begins_registration() && has_other_shards(env) {
+            self.transferred_from = Some(OldAmf::shards(env, guti));
         }
         self
     }
+}
+
+fn has_other_shards(env: &Env<'_>) -> bool {
+    let identity = &env.config.identity;
+    let is_other = |owner: BlockOwner| owner.instance == identity.owner.instance && owner != identity.owner;
+    identity.owners.owners().any(|(owner, _)| is_other(owner))
 }
 
 /// Whether the UE is authenticated, and its context is requested from another AMF or shard: this one has no sessions of it to transfer.
@@ -261,7 +278,7 @@ pub(in crate::amf) const fn awaits_sessions(ue: &UeContext) -> bool {
 }
 
 /// Requests the context of a UE that is authenticated, if its old AMF could not verify its message, or if another shard may have it. A former context
-/// in this shard has the sessions already.
+/// in this shard has the sessions already. A context of another shard is later than that of the old AMF, which is asked after the shards.
 pub(crate) fn begin_for_authenticated(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -275,12 +292,28 @@ pub(crate) fn begin_for_authenticated(
     };
     let supersedes =
         |action: &DeferredAction| matches!(action, DeferredAction::Supersede { new, .. } if *new == ue.key);
-    if !old_amf.is_other(env) && env.after.iter().any(supersedes) {
+    let (is_here, is_other) = (env.after.iter().any(supersedes), old_amf.is_other(env));
+    if is_other && (is_here || !has_other_shards(env)) {
+        return Ok(request_sessions(ue, env, attempt, old_amf, supi));
+    }
+    if is_here {
         return Err(attempt);
     }
+    let shards = OldAmf::shards(env, old_amf.guti);
+    attempt.transferred_from = is_other.then_some(old_amf);
+    Ok(request_sessions(ue, env, attempt, shards, supi))
+}
+
+fn request_sessions(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    old_amf: OldAmf,
+    supi: Supi,
+) -> Step {
     let call = consumer::transfer_context_of_authenticated(ue, env, &old_amf.api_root, supi.clone());
     let next = AwaitingUeContextTransfer { attempt, old_amf, purpose: Purpose::Sessions(supi), call };
-    Ok(Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf))
+    Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf)
 }
 
 /// The UE is authenticated: takes its sessions over, except those of slices that this AMF does not serve, and all at an initial registration

@@ -29,7 +29,7 @@ pub(crate) struct Attempt {
     /// What the UE is authenticated for.
     pub purpose: AuthenticationPurpose,
     /// The AMF that transferred the context. It is notified whether the context was used. If the message is not verified: the AMF that could
-    /// not do that, and has the context, or this one, if another shard may have it.
+    /// not do that, and may have the context, or this one, if another shard may have it.
     pub transferred_from: Option<context_transfer::OldAmf>,
 }
 
