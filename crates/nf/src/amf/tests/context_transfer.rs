@@ -2,7 +2,7 @@
 
 use super::deregistration::notified;
 use super::emergency;
-use super::handover_between_amfs::{take_call, target_config};
+use super::handover_between_amfs::{Amfs, take_call, target_config};
 use super::world::{Phone, World, config, k_amf_of};
 use crate::amf::AmfConfig;
 use crate::kit::{Caller, Input, NetworkFunction, Nf, Owner, StoreScope, Tag, Target, Timer, Tracking};
@@ -15,7 +15,7 @@ use pith_sbi::Operation;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nsmf_pdusession::UpCnxState;
-use pith_sbi::{Cause, Problem, Reply, Request, Response};
+use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request, Response};
 use pith_types::{BlockOwner, FiveGGuti, FiveGTmsi, InstanceId, OwnerMap, ShardId};
 use std::sync::Arc;
 
@@ -260,6 +260,61 @@ fn a_phone_that_no_shard_knows_registers_without_sessions() {
     let ladder = new.take_ladder();
     assert_eq!(ladder.matches("amf  <- UeContextTransfer").count(), 1, "{ladder}");
     assert!(!ladder.contains("RegistrationStatusUpdate"), "{ladder}");
+}
+
+/// A UE was handed over to a shard of another AMF, and its connection was lost before it got a 5G-GUTI there: it comes to another shard of that AMF with
+/// the one of the source AMF, which answers so. It is authenticated. Returns both shards of the target AMF.
+fn with_guti_of_source_amf(from: Option<Arc<ApiRoot>>, problem: Problem) -> (World, World, Phone) {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.completed(&[5]);
+    let Amfs { target: mut first, mut phone, .. } = amfs;
+    first.script.remove(&Operation::UpdateSmContext);
+    first.input(Input::N2(crate::kit::N2Input::GnbDown { gnb: phone.gnb }));
+    first.take_ladder();
+    first.caller = Caller::Shard { shard: 3, nf: Nf::Amf, tag: Tag::new(1, 1) };
+    assert_eq!(phone.guti.map(|guti| guti.guami), Some(config().guami));
+    let mut config = target_config();
+    config.identity.owner.shard = ShardId(3);
+    let mut second = World::with(config);
+    comes(&mut second, &mut phone, RegistrationKind::MobilityUpdating);
+    let (tag, _) = take_call(&mut second, Operation::UeContextTransfer);
+    second.input(Input::Reply { tag, from, reply: Err(problem.into()) });
+    phone.security = None;
+    assert!(matches!(phone.receive(&mut second), GmmMessage::IdentityRequest(_)));
+    phone.send(&mut second, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.secure(&mut second, request);
+    (first, second, phone)
+}
+
+/// TS 24.501 5.5.1.3.8: the source AMF does not have the context, is not found, or can't verify the message.
+#[test]
+fn a_phone_with_the_guti_of_its_source_amf_keeps_its_sessions_of_another_shard() {
+    let source = || Some(config().identity.api_root);
+    let answers = [
+        (source(), Problem::context_not_found()),
+        (source(), Problem::new(Cause::IntegrityCheckFail)),
+        (None, Problem::new(Cause::NfDiscoveryFailure)),
+    ];
+    for (from, problem) in answers {
+        let (mut first, mut second, mut phone) = with_guti_of_source_amf(from, problem);
+        for operation in [Operation::UeContextTransfer, Operation::RegistrationStatusUpdate] {
+            let open = second.calls.iter().find(|(_, _, request)| request.operation() == operation);
+            let Some((_, target, request)) = open else { panic!("{operation:?} is not requested") };
+            assert_eq!(*target, Target::Root(target_config().identity.api_root));
+            assert_eq!((second.amf.has_context(request), first.amf.has_context(request)), (false, true));
+            carry(&mut second, &mut first, operation);
+        }
+        phone.accepted(&mut second);
+        phone.send(&mut second, RegistrationComplete::new());
+        let is_transfer = |request: &Request| request.operation() == Operation::UeContextTransfer;
+        assert!(!second.calls.iter().any(|(_, _, it)| is_transfer(it)), "the source AMF is not asked again");
+        let audit = second.amf.audit();
+        assert_eq!((audit.contexts, audit.registered, audit.sessions), (1, 1, 1));
+        let ladder = first.take_ladder();
+        assert!(!ladder.contains("ReleaseSmContext") && !ladder.contains("UpdateThreeGpp"), "{ladder}");
+        first.assert_empty();
+    }
 }
 
 #[test]
@@ -644,6 +699,12 @@ fn a_phone_whose_message_the_old_amf_can_not_verify_keeps_its_sessions_once_it_i
         assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)));
         phone.send(&mut new, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
         phone.secure(&mut new, request);
+        // The other shards of the new AMF are asked first: their contexts are later ones.
+        let own = Target::Root(target_config().identity.api_root);
+        assert!(new.calls.iter().any(|(_, target, _)| *target == own), "{:?}", new.calls);
+        new.reply_to(Operation::UeContextTransfer, Err(Problem::context_not_found().into()));
+        let old_root = Target::Root(config().identity.api_root);
+        assert!(new.calls.iter().any(|(_, target, _)| *target == old_root), "{:?}", new.calls);
         let again = new.calls.iter().find_map(|(_, _, request)| match request {
             Request::UeContextTransfer(again) => Some(again),
             _ => None,
