@@ -151,6 +151,10 @@ fn establish(
     routing: Routing,
     payload: &Bytes,
 ) -> Result<(), TransportError> {
+    if ue.lacks_registration() {
+        // Its subscription is not known yet. #91 would bar the data network for the UE (TS 24.501 5.4.5.2.5).
+        return Err(TransportError::NotForwarded);
+    }
     if ue.sessions.len() >= MAX_SESSIONS {
         return Err(TransportError::TooManySessions);
     }

@@ -914,6 +914,21 @@ fn a_ue_that_does_not_register_after_the_handover_is_requested_to() {
     assert_eq!((audit.in_procedure, audit.registered, audit.connected), (0, 1, 0));
 }
 
+/// The target AMF does not know the subscription yet. #91 would bar the data network for the UE (TS 24.501 5.4.5.2.5).
+#[test]
+fn a_ue_that_has_not_registered_after_the_handover_asks_again_for_a_session() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.completed(&[5]);
+    let Amfs { mut target, mut phone, .. } = amfs;
+    phone.send(&mut target, establishment(6));
+    assert_eq!(emergency::returned(&mut target, &mut phone), GmmCause::PayloadWasNotForwarded);
+    target.take_ladder();
+    registers_without_authentication(&mut target, &mut phone);
+    phone.send(&mut target, establishment(6));
+    assert!(target.take_ladder().contains("smf  <- PostSmContexts"));
+    assert_eq!(target.amf.audit().sessions, 2);
+}
+
 /// HANDOVER REQUIRED of a UE that was handed over from another AMF, and has not registered.
 fn require_next(target: &mut World, phone: &Phone, gnb: u32) {
     let mut message = required(phone, &[5]);
