@@ -78,6 +78,10 @@ pub(crate) fn ue_initiated(
         return n1::send(ue, env, DeregistrationAcceptUeOriginating::new());
     }
     procedure::abort(ue, env);
+    if ue.mobility.is_departure() && !switch_off {
+        // The UE is here, and gets the accept: the NAS COUNTs are this AMF's again.
+        departure::cancel(ue, env);
+    }
     ue.log_outcome(env, Level::Info, "Deregistration", "ok");
     let outcome = if switch_off {
         NasOutcome::Silent(Silence::UeIsLeaving)

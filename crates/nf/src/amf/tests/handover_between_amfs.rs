@@ -644,6 +644,24 @@ fn the_source_amf_sends_no_nas_message_during_the_handover() {
     assert_stays(amfs);
 }
 
+/// TS 24.501 5.5.2.2.2: the handover does not take place.
+#[test]
+fn a_ue_that_deregisters_during_the_handover_gets_the_accept() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.commanded(&[5]);
+    let Amfs { mut source, mut target, mut phone, .. } = amfs;
+    source.script.insert(Operation::ReleaseUeContext, None);
+    let request = phone.deregistration_request(false);
+    phone.send(&mut source, request);
+    let message = phone.receive(&mut source);
+    assert!(matches!(message, GmmMessage::DeregistrationAcceptUeOriginating(_)), "{message:?}");
+    phone.released(&mut source);
+    assert_eq!(source.amf.audit().registered, 0);
+    let (_, request) = take_call(&mut source, Operation::ReleaseUeContext);
+    assert_eq!(target.request(request), Ok(Response::NoContent));
+    assert_eq!(target.amf.audit().contexts, 0);
+}
+
 /// TS 23.502 4.9.1.3.1: the target AMF would not get what the source AMF queues.
 #[test]
 fn messages_of_smfs_are_refused_until_the_handover_is_over() {
