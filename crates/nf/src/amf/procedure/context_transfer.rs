@@ -399,13 +399,14 @@ pub(crate) fn on_not_transferred(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 /// The report is lost, or the other AMF has none to send. It may have the sessions: an SMF that knows AMFs from each other then refuses their
-/// release by this one; without identities, and in the process of the SMF, which believes its AMF, they are only forgotten.
+/// release by this one; without identities, and in the process of the SMF, which believes its AMF, they are only forgotten. Another shard of this
+/// process reports in the step in which it takes them: without its report they are nobody's, and end.
 pub(crate) fn on_status_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
-    let is_to_client = matches!(ue.transferred_to, Some(Owner::Client(_)));
+    let may_release = matches!(ue.transferred_to, Some(Owner::Client(_) | Owner::Process));
     let own = &env.config.identity.api_root;
     let is_elsewhere = |session: &PduSession| session.sm_context.as_ref().is_some_and(|it| it.root != *own);
     let knows_amfs = |session: &PduSession| env.config.nfs_are_identified && is_elsewhere(session);
-    ue.sessions.retain(|session| is_to_client || knows_amfs(session));
+    ue.sessions.retain(|session| may_release || knows_amfs(session));
     consumer::leave_to_other_amf(ue);
     deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
 }
