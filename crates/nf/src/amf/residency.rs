@@ -35,8 +35,8 @@ use super::take_over::TakenOver;
 use super::{Amf, consumer, procedure_name};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, N2Effect, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer,
-    Tracking, UNPLACED, WallClock,
+    DocumentSink, Duration, Instant, Key, N2Effect, Nf, Outbox, Owner, ProcedureName, StoreScope, StoredKey,
+    Timer, Tracking, UNPLACED, WallClock,
 };
 use pith_ngap::Message;
 use pith_types::{AmfUeNgapId, ContextId, Supi};
@@ -461,6 +461,10 @@ impl Amf {
                 (Resumption::Idle { .. } | Resumption::Connected, _) => {}
             }
             self.step(now, key, out, |ue, env| {
+                if ue.transferred_to == Some(Owner::Process) {
+                    // Its report may be lost with the former run: the sessions may be the other shard's.
+                    ue.transferred_to = Some(Owner::SameUser);
+                }
                 // A UE that returned meanwhile has its timers.
                 if !ue.is_registered() || ue.connection.is_some() || !ue.timers().is_empty() {
                     return;
