@@ -353,6 +353,7 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) -> Option<ContextId> {
     if let Some(supi) = &ue.supi {
         env.index.free_arrival(supi, ue.key);
     }
+    env.index.note_moving(ue.key, false);
     for guti in ue.guti.take().into_iter().chain(ue.old_guti.take()) {
         env.index.free_tmsi(guti.tmsi, ue.key);
     }

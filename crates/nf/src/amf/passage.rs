@@ -209,6 +209,7 @@ impl Amf {
         if let Some(supi) = &ue.supi {
             index.free_arrival(supi, ue.key);
         }
+        index.note_moving(ue.key, false);
         entry.connection =
             ue.connection.take().and_then(|connection| self.detach_connection(connection, out));
         match pack_local(&ue) {

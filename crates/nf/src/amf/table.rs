@@ -5,7 +5,7 @@ use super::retained::Retained;
 use crate::kit::{Contexts, Key, Rng, shrink};
 use pith_sbi::common::UeContextId;
 use pith_types::{BlockId, FiveGTmsi, Pei, Supi, UeIdentity};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// UE contexts by key.
 pub(crate) type Ues = Contexts<UeContext>;
@@ -21,6 +21,8 @@ pub(crate) struct Index {
     /// The same UEs by other names that the source AMF uses: its own 5G-GUTI, or the PEI.
     arriving_names: HashMap<UeContextId, Key>,
     by_tmsi: HashMap<FiveGTmsi, Key>,
+    /// Contexts whose sessions another shard has or may have: it was sent them, or is asked for them.
+    moving: BTreeSet<Key>,
     /// Retained security contexts of deregistered UEs.
     pub retained: Retained,
 }
@@ -160,6 +162,20 @@ impl Index {
         }
     }
 
+    /// Notes whether another shard may have the sessions of that context.
+    pub fn note_moving(&mut self, key: Key, is_moving: bool) {
+        if is_moving {
+            self.moving.insert(key);
+        } else {
+            self.moving.remove(&key);
+        }
+    }
+
+    /// Whether another shard may have the sessions of that context.
+    pub fn is_moving(&self, key: Key) -> bool {
+        self.moving.contains(&key)
+    }
+
     /// Removes all identities of a context whose document is lost. Looks at the whole index.
     pub fn free_all(&mut self, key: Key) {
         self.by_supi.retain(|_, owner| *owner != key);
@@ -167,6 +183,7 @@ impl Index {
         self.arriving.retain(|_, owner| *owner != key);
         self.arriving_names.retain(|_, owner| *owner != key);
         self.by_tmsi.retain(|_, owner| *owner != key);
+        self.note_moving(key, false);
     }
 
     /// Number of subscribers and of 5G-TMSIs in the index. A subscriber whose UE is being handed over counts for each context.

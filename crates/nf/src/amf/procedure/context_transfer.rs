@@ -196,6 +196,7 @@ fn on_sessions(
     (mut attempt, mut old_amf, supi): (Attempt, OldAmf, Supi),
     reply: Reply,
 ) -> RegistrationStep {
+    env.index.note_moving(ue.key, false);
     let name = UeContextId::Supi(supi.clone());
     match reply {
         Ok(Response::UeContextTransferred(transferred)) if is_usable(&transferred.ue_context, &supi) => {
@@ -278,7 +279,8 @@ pub(in crate::amf) const fn awaits_sessions(ue: &UeContext) -> bool {
 }
 
 /// Requests the context of a UE that is authenticated, if its old AMF could not verify its message, or if another shard may have it. A former context
-/// in this shard has the sessions already. A context of another shard is later than that of the old AMF, which is asked after the shards.
+/// in this shard has the sessions already, unless it has sent them to another shard, or awaits them: the last attempt of the UE gets them. A context
+/// of another shard is later than that of the old AMF, which is asked after the shards.
 pub(crate) fn begin_for_authenticated(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -290,9 +292,13 @@ pub(crate) fn begin_for_authenticated(
     let (Some(old_amf), Some(supi)) = (attempt.transferred_from.take(), ue.supi.clone()) else {
         return Err(attempt);
     };
-    let supersedes =
-        |action: &DeferredAction| matches!(action, DeferredAction::Supersede { new, .. } if *new == ue.key);
-    let (is_here, is_other) = (env.after.iter().any(supersedes), old_amf.is_other(env));
+    let superseded = |action: &DeferredAction| match *action {
+        DeferredAction::Supersede { new, old } if new == ue.key => Some(old),
+        _ => None,
+    };
+    let former: Vec<_> = env.after.iter().filter_map(superseded).collect();
+    let have_moved = former.iter().any(|old| env.index.is_moving(*old));
+    let (is_here, is_other) = (!former.is_empty() && !have_moved, old_amf.is_other(env));
     if is_other && (is_here || !has_other_shards(env)) {
         return Ok(request_sessions(ue, env, attempt, old_amf, supi));
     }
@@ -311,6 +317,7 @@ fn request_sessions(
     old_amf: OldAmf,
     supi: Supi,
 ) -> Step {
+    env.index.note_moving(ue.key, true);
     let call = consumer::transfer_context_of_authenticated(ue, env, &old_amf.api_root, supi.clone());
     let next = AwaitingUeContextTransfer { attempt, old_amf, purpose: Purpose::Sessions(supi), call };
     Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf)
@@ -393,6 +400,7 @@ pub(crate) fn await_status(ue: &mut UeContext, env: &mut Env<'_>) {
 /// UE nevertheless, the sessions end.
 pub(crate) fn on_not_transferred(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.transferred_to = None;
+    env.index.note_moving(ue.key, false);
     if ue.runs(Timer::TransferredContext) {
         deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
     }

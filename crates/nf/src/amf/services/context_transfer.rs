@@ -64,6 +64,9 @@ impl Amf {
         }
         ue.transferred_to = Some(receiver);
         let key = ue.key;
+        if receiver == Owner::Process {
+            self.shared.index.note_moving(key, true);
+        }
         self.note_change(key, None);
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
     }

@@ -3,7 +3,7 @@
 use super::deregistration::notified;
 use super::emergency;
 use super::handover_between_amfs::{Amfs, take_call, target_config};
-use super::world::{Phone, World, config, k_amf_of};
+use super::world::{OTHER_GNB, Phone, World, config, k_amf_of};
 use crate::amf::AmfConfig;
 use crate::kit::{Caller, Input, NetworkFunction, Nf, Owner, StoreScope, Tag, Target, Timer, Tracking};
 use crate::testing::{Stored, client};
@@ -16,7 +16,7 @@ use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nsmf_pdusession::UpCnxState;
 use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request, Response};
-use pith_types::{BlockOwner, FiveGGuti, FiveGTmsi, InstanceId, OwnerMap, ShardId};
+use pith_types::{BlockOwner, FiveGGuti, FiveGTmsi, InstanceId, OwnerMap, RanUeNgapId, ShardId};
 use std::sync::Arc;
 
 /// Two shards of one AMF; the UE is registered at the first, with a session.
@@ -210,19 +210,97 @@ fn with_unknown_guti() -> (World, World, Phone) {
     let (old, mut new, mut phone) = shards();
     new.script.insert(Operation::UeContextTransfer, None);
     new.script.insert(Operation::RegistrationStatusUpdate, None);
-    let second = second();
-    let tmsi = FiveGTmsi::new(second.identity.blocks().next().unwrap(), 7);
-    (phone.guti, phone.security) = (Some(FiveGGuti { guami: second.guami, tmsi }), None);
+    (phone.guti, phone.security) = (Some(unknown_guti(&second())), None);
+    updates_with_unknown_guti(&mut new, &mut phone);
+    (old, new, phone)
+}
+
+/// A 5G-GUTI of the shard that no UE has.
+fn unknown_guti(shard: &AmfConfig) -> FiveGGuti {
+    let tmsi = FiveGTmsi::new(shard.identity.blocks().next().unwrap(), 7);
+    FiveGGuti { guami: shard.guami, tmsi }
+}
+
+fn updates_with_unknown_guti(world: &mut World, phone: &mut Phone) {
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
     let nas = phone.initial_nas(request.clone());
-    phone.connect(&mut new, nas);
-    let GmmMessage::IdentityRequest(_) = phone.receive(&mut new) else {
-        panic!("no other shard verifies it")
-    };
-    assert!(new.calls.is_empty(), "{:?}", new.calls);
-    phone.send(&mut new, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
-    phone.secure(&mut new, request);
-    (old, new, phone)
+    phone.connect(world, nas);
+    let GmmMessage::IdentityRequest(_) = phone.receive(world) else { panic!("no other shard verifies it") };
+    let is_transfer = |request: &Request| request.operation() == Operation::UeContextTransfer;
+    assert!(!world.calls.iter().any(|(_, _, request)| is_transfer(request)), "{:?}", world.calls);
+    phone.send(world, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
+    phone.secure(world, request);
+}
+
+/// The UE tries again at another gNB.
+fn second_attempt(world: &mut World, shard: &AmfConfig) -> Phone {
+    let guti = Some(unknown_guti(shard));
+    let mut phone = Phone { gnb: OTHER_GNB, ran_id: RanUeNgapId(70), guti, ..Phone::default() };
+    updates_with_unknown_guti(world, &mut phone);
+    phone
+}
+
+const OTHER_SHARD: Caller = Caller::Shard { shard: 3, nf: Nf::Amf, tag: Tag::new(1, 1) };
+
+/// The old shard has answered the first attempt, which ends before the answer arrives.
+#[test]
+fn a_second_attempt_gets_the_sessions_that_the_first_one_awaits() {
+    let (mut old, mut new, _) = with_unknown_guti();
+    old.caller = OTHER_SHARD;
+    let (tag, request) = take_call(&mut new, Operation::UeContextTransfer);
+    let late = old.request(request);
+    let mut phone = second_attempt(&mut new, &second());
+    new.reply(tag, late);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    phone.accepted(&mut new);
+    phone.send(&mut new, RegistrationComplete::new());
+    let audit = new.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.sessions), (1, 1, 1));
+    let ladder = old.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext") && !ladder.contains("UpdateThreeGpp"), "{ladder}");
+    old.assert_empty();
+}
+
+/// The shard that has sent the sessions to the first attempt takes the second one.
+#[test]
+fn a_second_attempt_at_the_old_shard_ends_the_first_one_and_keeps_the_sessions() {
+    let (mut old, mut new, _) = with_unknown_guti();
+    (old.caller, new.caller) = (OTHER_SHARD, OTHER_SHARD);
+    for operation in [Operation::UeContextTransfer, Operation::RegistrationStatusUpdate] {
+        old.script.insert(operation, None);
+    }
+    new.script.insert(Operation::ThreeGppRegistration, None);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    let mut phone = second_attempt(&mut old, &config());
+    carry(&mut old, &mut new, Operation::UeContextTransfer);
+    // The report of the first attempt is late.
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    carry(&mut old, &mut new, Operation::RegistrationStatusUpdate);
+    phone.accepted(&mut old);
+    phone.send(&mut old, RegistrationComplete::new());
+    let audits = [&old, &new].map(|world| world.amf.audit());
+    let counts = audits.map(|audit| (audit.contexts, audit.registered, audit.sessions));
+    assert_eq!(counts, [(1, 1, 1), (0, 0, 0)]);
+    for world in [&mut old, &mut new] {
+        let ladder = world.take_ladder();
+        assert!(!ladder.contains("ReleaseSmContext") && !ladder.contains("UpdateThreeGpp"), "{ladder}");
+    }
+}
+
+/// Another shard was sent the context, and its attempt has ended without a report. The UE is registered elsewhere without its sessions.
+#[test]
+fn sessions_that_no_other_shard_reports_as_taken_end() {
+    let (mut old, mut new, mut phone) = shards();
+    old.caller = OTHER_SHARD;
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    notified(&mut old, AREA_CHANGE);
+    assert_eq!(old.amf.audit().sessions, 1, "the report is awaited");
+    old.expire(Timer::TransferredContext);
+    let ladder = old.take_ladder();
+    assert!(ladder.contains("smf  <- ReleaseSmContext"), "{ladder}");
+    old.assert_empty();
 }
 
 /// The shard passes a request that names the UE by its SUPI on, until one has the context ([`NetworkFunction::has_context`]).
