@@ -435,9 +435,9 @@ impl SessionFlows {
         self.change().is_some_and(|change| change.created().next().is_some())
     }
 
-    /// Whether the change in progress removes rules.
-    pub(super) fn removes(&self) -> bool {
-        self.change().is_some_and(|change| change.removed().next().is_some())
+    /// Whether the change in progress removes rules, and creates none.
+    pub(super) fn only_removes(&self) -> bool {
+        self.change().is_some_and(|change| change.removed().next().is_some()) && !self.creates()
     }
 
     /// UE or gNB do not take the rules that the change in progress creates: they are to be removed. Returns them.

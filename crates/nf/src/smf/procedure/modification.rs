@@ -541,7 +541,7 @@ impl AwaitingModificationComplete {
             subscription_change::on_command_ended(session);
             if !state.has_tunnel() {
                 subscription_change::repeat_with_user_plane(session);
-                if session.flows.removes() {
+                if session.flows.only_removes() {
                     // The UE still has the rules: `resume` sends the command when its user plane is active.
                     return;
                 }
