@@ -306,7 +306,9 @@ impl Agent {
     fn route_to(&self, now: Instant, root: &Arc<ApiRoot>, nf: Option<Nf>, call: &Call) -> Route {
         let root = &self.root_in_set(root, call);
         let root = &self.root_of_set(now, root, call).unwrap_or_else(|| Arc::clone(root));
-        let forced = nf.is_some_and(|nf| self.config.forced_http.contains(&nf));
+        // The 404 of a stranger in this process is no answer either: only calls over HTTP/2 are kept until their answer.
+        let forced =
+            nf.is_some_and(|nf| self.config.forced_http.contains(&nf)) || self.is_for_stranger(call, root);
         let here = nf.filter(|_| !forced && **root == *self.config.own_root);
         let Some(nf) = here else { return Route::Http(Arc::clone(root)) };
         let shard = self.shard_for(nf, call);

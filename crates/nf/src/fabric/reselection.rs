@@ -6,12 +6,13 @@
 //!                   none is known                 ──> discovery of the NF type, then as above, once
 //! ```
 //!
-//! The members of a set share their contexts, and the member that receives the request redirects it if another one has the context. An instance
-//! that is in no set has no substitute.
+//! The members of a set share their contexts, and the member that receives the request redirects it if another one has the context. The 404 of any of
+//! them means that the context has ended. That of an NF that may be of another set is no answer: the notification fails as it would without
+//! that NF. An instance that is in no set has no substitute.
 
 use super::agent::{Agent, Call};
 use super::discovery::Query;
-use crate::kit::{Duration, Instant, Nf};
+use crate::kit::{Duration, Instant, Nf, Target};
 use pith_sbi::{ApiRoot, NfType, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,6 +72,12 @@ impl Reselection {
         self.gone.insert(Arc::clone(root), now + GONE);
     }
 
+    /// Whether two instances are known to be of one set.
+    fn share_set(&self, one: &ApiRoot, other: &ApiRoot) -> bool {
+        let sets = self.sets.get(one).zip(self.sets.get(other));
+        sets.is_some_and(|(of_one, of_other)| !of_one.is_disjoint(of_other))
+    }
+
     /// A member of the set of an instance that is gone. If the set of that one is not known: of any set.
     fn member(&self, now: Instant, gone: &ApiRoot, found: &[Arc<ApiRoot>]) -> Option<Arc<ApiRoot>> {
         let of_gone = self.sets.get(gone);
@@ -108,6 +115,20 @@ impl Agent {
             return None;
         }
         self.member_for(now, &Query::of_consumer(call)?, root)
+    }
+
+    /// Whether the NF at an apiRoot gets a notification in place of the consumer, and is not known to be of its set.
+    pub(super) fn is_for_stranger(&self, call: &Call, root: &ApiRoot) -> bool {
+        let consumer = match &call.target {
+            Target::Root(consumer) => consumer,
+            Target::Context(uri) => &uri.root,
+            Target::Service(_) | Target::Instance(_) => return false,
+        };
+        let is_of_own_set = || self.instances().has_root(consumer) && self.instances().has_root(root);
+        may_be_reselected(&call.request)
+            && **consumer != *root
+            && !self.reselection.share_set(consumer, root)
+            && !is_of_own_set()
     }
 
     fn member_for(&self, now: Instant, question: &Query, gone: &ApiRoot) -> Option<Arc<ApiRoot>> {

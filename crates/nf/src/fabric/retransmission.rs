@@ -69,6 +69,8 @@ struct KeptCall {
     tries: u8,
     /// A later request for the same resource was sent.
     is_superseded: bool,
+    /// It was sent to an NF that may be of another set than the consumer, and know none of its contexts.
+    is_for_stranger: bool,
 }
 
 /// A call whose pause is over.
@@ -105,6 +107,21 @@ pub(super) struct Unanswered {
 impl Retransmissions {
     /// Keeps a call over HTTP/2; returns the tag to send it with.
     pub(super) fn note(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
+        self.keep(call, root, (1, false))
+    }
+
+    /// As [`Self::note`], of a notification for an NF that may be of another set than the consumer: that NF's 404 says nothing of the consumer's
+    /// context.
+    pub(super) fn note_for_stranger(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
+        self.keep(call, root, (1, true))
+    }
+
+    /// As [`Self::note_for_stranger`], of a notification that was repeated to the consumer before: it is sent once.
+    pub(super) fn note_last(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
+        self.keep(call, root, (TRIES, true))
+    }
+
+    fn keep(&mut self, call: &Call, root: &Arc<ApiRoot>, (tries, is_for_stranger): (u8, bool)) -> Tag {
         let resource = resource(root, &call.request);
         let earlier = resource.as_ref().and_then(|resource| self.latest.remove(resource));
         if let Some(earlier) = earlier.and_then(|number| self.kept.get_mut(&number)) {
@@ -112,8 +129,8 @@ impl Retransmissions {
         }
         let is_kept = may_be_repeated(&call.request) || may_be_reselected(&call.request);
         let is_notification = call.request.target_uri().is_some();
-        let has_room =
-            self.kept.len() < LIMIT && (!is_notification || self.notifications < MOST_NOTIFICATIONS);
+        let is_limited = is_notification && !is_for_stranger;
+        let has_room = self.kept.len() < LIMIT && (!is_limited || self.notifications < MOST_NOTIFICATIONS);
         if !is_kept || !has_room {
             return call.tag;
         }
@@ -124,8 +141,9 @@ impl Retransmissions {
             tag: call.tag,
             root: Arc::clone(root),
             request: call.request.clone(),
-            tries: 1,
+            tries,
             is_superseded: false,
+            is_for_stranger,
         };
         self.kept.insert(self.numbered, kept);
         self.latest.extend(resource.map(|resource| (resource, self.numbered)));
@@ -161,13 +179,13 @@ impl Retransmissions {
                 pause,
             );
         }
-        let given = kept.tag;
+        let (given, is_for_stranger) = (kept.tag, kept.is_for_stranger);
         let is_unanswered = reply.as_ref().is_err_and(|problem| has_no_answer(problem));
         let kept = self.remove(tag.step).filter(|kept| is_unanswered && may_be_reselected(&kept.request));
         if let Some(KeptCall { nf, root, request, .. }) = kept {
             return ReplyAction::Reselect(Box::new(Unanswered { nf, tag: given, root, request, reply }));
         }
-        ReplyAction::Deliver(given, reply)
+        ReplyAction::Deliver(given, if is_for_stranger { reply.map_err(of_stranger) } else { reply })
     }
 
     fn remove(&mut self, number: u32) -> Option<KeptCall> {
@@ -315,6 +333,15 @@ fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
     }
 }
 
+/// The answer of an NF that may be of another set than the consumer. If that NF does not know the context, the consumer has not lost it, and may
+/// return.
+fn of_stranger(problem: Box<Problem>) -> Box<Problem> {
+    if problem.status == 404 {
+        return Box::new(Problem::not_reachable("an NF of another set does not have the context either"));
+    }
+    problem
+}
+
 /// Whether the problem was generated locally because the producer did not answer.
 fn has_no_answer(problem: &Problem) -> bool {
     problem.is(&Cause::TargetNfNotReachable) || problem.status == 504
@@ -373,6 +400,18 @@ mod tests {
         }
         assert_eq!(retransmissions.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
         assert!(retransmissions.kept.is_empty());
+    }
+
+    /// The consumer did not answer, and another NF gets the notification.
+    #[test]
+    fn the_404_of_an_nf_that_may_be_of_another_set_is_no_answer() {
+        let mut kept = Retransmissions::default();
+        let tag = kept.note_last(&unsubscribe(), &root());
+        let reply = Err(Problem::context_not_found().into());
+        let ReplyAction::Deliver(given, Err(problem)) = kept.reply(tag, reply) else { panic!() };
+        assert_eq!((given, problem.status), (GIVEN, 504));
+        let tag = kept.note_last(&unsubscribe(), &root());
+        assert_eq!(kept.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()), "it is sent once");
     }
 
     /// The AMF has no context of the UE any longer.

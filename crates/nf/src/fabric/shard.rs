@@ -662,7 +662,11 @@ impl Shard {
                 out.push(ShardEffect::ShardCall { shard, nf: target, from, request: call.request });
             }
             Ok(Route::Http(root)) => {
-                let tag = self.retransmissions.note(&call, &root);
+                let tag = if self.agent.is_for_stranger(&call, &root) {
+                    self.retransmissions.note_for_stranger(&call, &root)
+                } else {
+                    self.retransmissions.note(&call, &root)
+                };
                 let call = Outgoing { nf: call.nf, tag, root, request: call.request, renewed: false };
                 self.send_http(now, call, out);
             }
@@ -742,7 +746,9 @@ impl Shard {
         let call = Call { nf, tag, target: Target::Root(Arc::clone(&root)), request };
         match self.agent.reselect(now, &call, &root) {
             Some(Substitute::Root(root)) => {
-                let Call { nf, tag, request, .. } = call;
+                let is_for_stranger = self.agent.is_for_stranger(&call, &root);
+                let tag = if is_for_stranger { self.retransmissions.note_last(&call, &root) } else { tag };
+                let Call { nf, request, .. } = call;
                 self.send_http(now, Outgoing { nf, tag, root, request, renewed: false }, out);
             }
             Some(Substitute::Discover(question)) => {

@@ -18,9 +18,8 @@ mod tests;
 
 use crate::kit::{Arena, Input, Instant, Key, NetworkFunction, Outbox, PendingReply, Rng, Tag, Target};
 pub use config::{HomeNetworkKey, UdmConfig};
-use pith_sbi::{ApiRoot, Problem, Reply, Request};
+use pith_sbi::{Problem, Reply, Request};
 use procedure::{Step, Transaction};
-use std::sync::Arc;
 
 /// Maximum number of transactions in progress.
 const TRANSACTION_LIMIT: u32 = 1 << 16;
@@ -30,8 +29,6 @@ struct Entry {
     transaction: Transaction,
     /// The pending call of the transaction.
     step: u32,
-    /// The NF that this call notifies.
-    notified: Option<Arc<ApiRoot>>,
 }
 
 /// The UDM of a shard.
@@ -49,16 +46,15 @@ impl Udm {
 
     fn begin(&mut self, now: Instant, reply: PendingReply, request: Request, out: &mut Outbox) {
         let step = procedure::begin(&self.config, now, reply.caller(), request);
-        match self.entries.insert(Entry { reply, transaction: Transaction::Ended, step: 0, notified: None }) {
+        match self.entries.insert(Entry { reply, transaction: Transaction::Ended, step: 0 }) {
             Ok(key) => self.go_on(key, step, out),
             Err(entry) => entry.reply.refuse(Problem::congestion(1), out),
         }
     }
 
-    fn reply(&mut self, (tag, from): (Tag, Option<Arc<ApiRoot>>), reply: Reply, out: &mut Outbox) {
+    fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
         let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.step == tag.step) else { return };
-        let reply = reply.map_err(|problem| of_notified(entry.notified.as_ref(), from.as_ref(), problem));
         let transaction = std::mem::replace(&mut entry.transaction, Transaction::Ended);
         let step = transaction.reply(&self.config, &mut self.rng, reply);
         self.go_on(key, step, out);
@@ -70,7 +66,6 @@ impl Udm {
                 let Some(entry) = self.entries.get_mut(key) else { return };
                 entry.transaction = next;
                 entry.step += 1;
-                entry.notified = request.target_uri().map(|uri| Arc::clone(&uri.root));
                 out.call(Tag::new(key.to_u64(), entry.step), target_of(&request), request);
             }
             Step::SendAndCall(requests, request, next) => {
@@ -84,20 +79,6 @@ impl Udm {
             }
         }
     }
-}
-
-/// The answer to a notification. If the NF is gone, one of another set may have got the notification, which does not know the UE, and says 404: that NF
-/// has not lost its context, and may return.
-fn of_notified(
-    notified: Option<&Arc<ApiRoot>>,
-    from: Option<&Arc<ApiRoot>>,
-    problem: Box<Problem>,
-) -> Box<Problem> {
-    let is_of_other = notified.zip(from).is_some_and(|(notified, from)| notified != from);
-    if is_of_other && problem.status == 404 {
-        return Box::new(Problem::not_reachable("another NF instance does not have the context either"));
-    }
-    problem
 }
 
 /// Sends a notification to its URI, or a request to the UDR; the reply is ignored (the tag has no entry).
@@ -118,7 +99,7 @@ impl NetworkFunction for Udm {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Request { reply, request } => self.begin(now, reply, request, out),
-            Input::Reply { tag, from, reply } => self.reply((tag, from), reply, out),
+            Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
             Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } | Input::Timer(_) => {}
         }
     }

@@ -200,15 +200,15 @@ fn calls_to_an_instance_that_is_gone_are_for_the_owner_of_the_block() {
     assert_eq!(route(&mut rig), Ok(crate::fabric::agent::Route::Local(Nf::Smf)));
 }
 
-/// Notifies an AMF when a timer expires.
-struct Notifying(Request);
+/// Notifies an AMF when a timer expires, and records the status of the answer.
+struct Notifying(Request, Arc<std::sync::atomic::AtomicU16>);
 
 impl NetworkFunction for Notifying {
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Timer(_) => out.call(Tag::new(1, 1), Target::Root(far()), self.0.clone()),
             Input::Reply { reply: Err(problem), .. } => {
-                assert_eq!(problem.status, 504, "the AMF has said nothing");
+                self.1.store(problem.status, std::sync::atomic::Ordering::Relaxed);
             }
             _ => {}
         }
@@ -227,13 +227,26 @@ fn other_amf() -> Arc<ApiRoot> {
 
 const AMF_SET: &str = "set001.region02.amfset.5gc.mnc070.mcc999";
 
-/// An AMF does not answer a notification; the NRF returns these AMFs with their sets. The calls that follow.
+/// An AMF does not answer a notification; the NRF returns these AMFs with their sets, and they do not answer either. The calls that follow.
 fn calls_after_the_loss_of_an_amf(
     notification: Request,
     found: &[(Arc<ApiRoot>, &[&str])],
 ) -> Vec<Arc<ApiRoot>> {
+    let (calls, status) = after_the_loss_of_an_amf(notification, found, &Problem::timed_out());
+    assert_eq!(status, 504, "the AMF has said nothing");
+    calls
+}
+
+/// As [`calls_after_the_loss_of_an_amf`], with the answer of the AMFs that the NRF returns; and the status that the UDM gets.
+fn after_the_loss_of_an_amf(
+    notification: Request,
+    found: &[(Arc<ApiRoot>, &[&str])],
+    answer: &Problem,
+) -> (Vec<Arc<ApiRoot>>, u16) {
     let operation = notification.operation();
-    let functions: Vec<(Nf, Box<dyn NetworkFunction>)> = vec![(Nf::Udm, Box::new(Notifying(notification)))];
+    let status = Arc::default();
+    let udm = Notifying(notification, Arc::clone(&status));
+    let functions: Vec<(Nf, Box<dyn NetworkFunction>)> = vec![(Nf::Udm, Box::new(udm))];
     let agent = Agent::new(rig_config());
     let mut rig = Rig { shard: Shard::new(functions, agent, Level::Error), now: Instant::default() };
     let key = TimerKey { owner: 0, timer: Timer::T3550 };
@@ -257,10 +270,10 @@ fn calls_after_the_loss_of_an_amf(
         .map(|(tag, root, _)| (tag, Arc::new(root.clone())))
     {
         roots.push(root);
-        effects = rig.reply(Nf::Udm, tag, Err(Problem::timed_out().into()));
+        effects = rig.reply(Nf::Udm, tag, Err(answer.clone().into()));
         assert!(search(&effects).is_none(), "the NRF is asked once");
     }
-    roots
+    (roots, status.load(std::sync::atomic::Ordering::Relaxed))
 }
 
 #[test]
@@ -284,6 +297,20 @@ fn a_notification_for_an_amf_that_the_nrf_does_not_return_either_is_not_answered
 fn a_notification_is_sent_to_an_amf_of_any_set_if_that_of_the_one_that_is_gone_is_not_known() {
     let found: [(Arc<ApiRoot>, &[&str]); 1] = [(other_amf(), &[AMF_SET])];
     assert_eq!(calls_after_the_loss_of_an_amf(deregistration_notification(), &found), [other_amf()]);
+}
+
+/// The members of a set share their contexts (TS 23.501 5.21.2). After the 404 of another AMF the UDM would end the subscription of one that may
+/// return.
+#[test]
+fn only_an_amf_that_is_known_to_be_of_the_set_knows_that_a_context_has_ended() {
+    let of_set: &[&str] = &[AMF_SET];
+    let of_any_set = vec![(other_amf(), of_set)];
+    let of_its_set = vec![(far(), of_set), (other_amf(), of_set)];
+    for (found, expected) in [(of_any_set, 504), (of_its_set, 404)] {
+        let answer = Problem::context_not_found();
+        let (calls, status) = after_the_loss_of_an_amf(deregistration_notification(), &found, &answer);
+        assert_eq!((calls, status), (vec![other_amf()], expected));
+    }
 }
 
 #[test]

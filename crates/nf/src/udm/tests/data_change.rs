@@ -216,21 +216,14 @@ fn a_withdrawal_that_the_amf_does_not_get_is_notified_again_by_the_udr() {
     }
 }
 
-/// The notification may go to an AMF of another set if that of the one that is gone is not known.
+/// A notification is redirected to the instance of the set that has the context's block (TS 29.500 6.10.9).
 #[test]
-fn an_amf_that_another_one_speaks_for_has_not_lost_its_context() {
+fn a_subscription_ends_when_another_instance_of_the_set_does_not_know_the_context() {
     let mut bench = bench();
-    let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
-    let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
-    let not_found = || Err(Box::new(Problem::context_not_found()));
-    let asked = bench.reply_from(tag, root("other"), not_found());
-    let none = Err(Box::new(Problem::data_not_found()));
-    assert_eq!(bench.reply(asked.call().0, none).problem().status, 504);
-    let list = Ok(Response::SdmSubscriptions(Box::new(subscriptions())));
-    let tag = withdrawal(&deleted(&mut bench, list, of_amf(None)));
-    let seen = bench.reply_from(tag, Arc::clone(&registration(4).dereg_callback_uri.root), not_found());
-    let operations = [Operation::RemoveSdmSubscriptions, Operation::SdmChangeNotification];
-    assert_eq!(seen.operations(), operations, "it has");
+    let (to_smf, ..) = notified(&notifying(&mut bench, vec![subscription("smf", &["smf-select-data"])]));
+    let seen = bench.reply_from(to_smf, root("other"), Err(Problem::context_not_found().into()));
+    assert_eq!(removed(&seen), ["implicit-smf"]);
+    assert_eq!(seen.answer(), &Response::NoContent, "the UDR does not repeat its notification");
 }
 
 /// The registrations of two sessions and an emergency session. The SMF of one session has given no callback URI.
