@@ -21,7 +21,7 @@ pub(crate) struct Index {
     /// The same UEs by other names that the source AMF uses: its own 5G-GUTI, or the PEI.
     arriving_names: HashMap<UeContextId, Key>,
     by_tmsi: HashMap<FiveGTmsi, Key>,
-    /// Contexts whose sessions another shard has or may have: it was sent them, or is asked for them.
+    /// Contexts whose sessions another shard has or may have: it was sent them, or the request for them.
     moving: BTreeSet<Key>,
     /// Retained security contexts of deregistered UEs.
     pub retained: Retained,

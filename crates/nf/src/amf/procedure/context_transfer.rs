@@ -172,7 +172,7 @@ impl AwaitingUeContextTransfer {
         registration::identify(ue, env, attempt)
     }
 
-    /// Who is asked for the UE's sessions when it is authenticated, if it updates a registration.
+    /// Which AMF is to send the UE's sessions when it is authenticated, if it updates a registration.
     fn not_transferred(self, env: &mut Env<'_>, problem: Option<&Problem>) -> Attempt {
         let Self { mut attempt, old_amf, .. } = self;
         let is_refused = problem.is_some_and(|it| it.is(&Cause::IntegrityCheckFail));
@@ -280,7 +280,7 @@ pub(in crate::amf) const fn awaits_sessions(ue: &UeContext) -> bool {
 
 /// Requests the context of a UE that is authenticated, if its old AMF could not verify its message, or if another shard may have it. A former context
 /// in this shard has the sessions already, unless it has sent them to another shard, or awaits them: the last attempt of the UE gets them. A context
-/// of another shard is later than that of the old AMF, which is asked after the shards.
+/// of another shard is later than that of the old AMF, to which the request goes after the shards.
 pub(crate) fn begin_for_authenticated(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -408,7 +408,7 @@ pub(crate) fn on_not_transferred(ue: &mut UeContext, env: &mut Env<'_>) {
 
 /// The report is lost, or the other AMF has none to send. It may have the sessions: an SMF that knows AMFs from each other then refuses their
 /// release by this one; without identities, and in the process of the SMF, which believes its AMF, they are only forgotten. Another shard of this
-/// process reports in the step in which it takes them: without its report they are nobody's, and end.
+/// process reports in the step in which it takes them: without its report no shard has them, and they end.
 pub(crate) fn on_status_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
     let may_release = matches!(ue.transferred_to, Some(Owner::Client(_) | Owner::Process));
     let own = &env.config.identity.api_root;

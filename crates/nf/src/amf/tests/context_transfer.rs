@@ -777,7 +777,7 @@ fn a_phone_whose_message_the_old_amf_can_not_verify_keeps_its_sessions_once_it_i
         assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)));
         phone.send(&mut new, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
         phone.secure(&mut new, request);
-        // The other shards of the new AMF are asked first: their contexts are later ones.
+        // The other shards of the new AMF get the first request: their contexts are later ones.
         let own = Target::Root(target_config().identity.api_root);
         assert!(new.calls.iter().any(|(_, target, _)| *target == own), "{:?}", new.calls);
         new.reply_to(Operation::UeContextTransfer, Err(Problem::context_not_found().into()));
