@@ -27,7 +27,7 @@ use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of kept calls; a call beyond it is sent once.
+/// Maximum number of kept calls; a call beyond it is sent once, or not at all if it is for an NF that may be of another set than the consumer.
 const LIMIT: usize = 1 << 14;
 
 /// Maximum number of kept notifications: those to one AMF that is gone may be many, and requests that end resources must be kept nevertheless.
@@ -107,21 +107,26 @@ pub(super) struct Unanswered {
 impl Retransmissions {
     /// Keeps a call over HTTP/2; returns the tag to send it with.
     pub(super) fn note(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
-        self.keep(call, root, (1, false))
+        self.keep(call, root, (1, false)).unwrap_or(call.tag)
     }
 
     /// As [`Self::note`], of a notification for an NF that may be of another set than the consumer: that NF's 404 says nothing of the consumer's
-    /// context.
-    pub(super) fn note_for_stranger(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
+    /// context. `None` if there is no room: unless it is kept, the answer can't be told from the consumer's.
+    pub(super) fn note_for_stranger(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Option<Tag> {
         self.keep(call, root, (1, true))
     }
 
     /// As [`Self::note_for_stranger`], of a notification that was repeated to the consumer before: it is sent once.
-    pub(super) fn note_last(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
+    pub(super) fn note_last(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Option<Tag> {
         self.keep(call, root, (TRIES, true))
     }
 
-    fn keep(&mut self, call: &Call, root: &Arc<ApiRoot>, (tries, is_for_stranger): (u8, bool)) -> Tag {
+    fn keep(
+        &mut self,
+        call: &Call,
+        root: &Arc<ApiRoot>,
+        (tries, is_for_stranger): (u8, bool),
+    ) -> Option<Tag> {
         let resource = resource(root, &call.request);
         let earlier = resource.as_ref().and_then(|resource| self.latest.remove(resource));
         if let Some(earlier) = earlier.and_then(|number| self.kept.get_mut(&number)) {
@@ -129,10 +134,10 @@ impl Retransmissions {
         }
         let is_kept = may_be_repeated(&call.request) || may_be_reselected(&call.request);
         let is_notification = call.request.target_uri().is_some();
-        let is_limited = is_notification && !is_for_stranger;
-        let has_room = self.kept.len() < LIMIT && (!is_limited || self.notifications < MOST_NOTIFICATIONS);
+        let has_room =
+            self.kept.len() < LIMIT && (!is_notification || self.notifications < MOST_NOTIFICATIONS);
         if !is_kept || !has_room {
-            return call.tag;
+            return None;
         }
         self.notifications += usize::from(is_notification);
         self.numbered = self.numbered.wrapping_add(1);
@@ -147,7 +152,7 @@ impl Retransmissions {
         };
         self.kept.insert(self.numbered, kept);
         self.latest.extend(resource.map(|resource| (resource, self.numbered)));
-        Tag::new(OWNER, self.numbered)
+        Some(Tag::new(OWNER, self.numbered))
     }
 
     /// The tag that the NF gave a call.
@@ -406,12 +411,24 @@ mod tests {
     #[test]
     fn the_404_of_an_nf_that_may_be_of_another_set_is_no_answer() {
         let mut kept = Retransmissions::default();
-        let tag = kept.note_last(&unsubscribe(), &root());
+        let tag = kept.note_last(&unsubscribe(), &root()).unwrap();
         let reply = Err(Problem::context_not_found().into());
         let ReplyAction::Deliver(given, Err(problem)) = kept.reply(tag, reply) else { panic!() };
         assert_eq!((given, problem.status), (GIVEN, 504));
-        let tag = kept.note_last(&unsubscribe(), &root());
+        let tag = kept.note_last(&unsubscribe(), &root()).unwrap();
         assert_eq!(kept.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()), "it is sent once");
+    }
+
+    /// Requests that end resources are kept nevertheless.
+    #[test]
+    fn notifications_for_nfs_that_may_be_of_another_set_have_a_bound() {
+        let mut kept = Retransmissions::default();
+        for _ in 0..MOST_NOTIFICATIONS {
+            assert!(kept.note_for_stranger(&notification(), &root()).is_some());
+        }
+        assert_eq!(kept.note_for_stranger(&notification(), &root()), None);
+        assert_eq!(kept.note(&notification(), &root()), GIVEN, "one for the consumer is sent once");
+        assert_ne!(kept.note(&unsubscribe(), &root()), GIVEN);
     }
 
     /// The AMF has no context of the UE any longer.

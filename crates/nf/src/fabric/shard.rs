@@ -663,7 +663,11 @@ impl Shard {
             }
             Ok(Route::Http(root)) => {
                 let tag = if self.agent.is_for_stranger(&call, &root) {
-                    self.retransmissions.note_for_stranger(&call, &root)
+                    let Some(tag) = self.retransmissions.note_for_stranger(&call, &root) else {
+                        let problem = Problem::not_reachable("too many notifications are not answered");
+                        return self.fail(&call, problem);
+                    };
+                    tag
                 } else {
                     self.retransmissions.note(&call, &root)
                 };
@@ -747,7 +751,11 @@ impl Shard {
         match self.agent.reselect(now, &call, &root) {
             Some(Substitute::Root(root)) => {
                 let is_for_stranger = self.agent.is_for_stranger(&call, &root);
-                let tag = if is_for_stranger { self.retransmissions.note_last(&call, &root) } else { tag };
+                let noted =
+                    if is_for_stranger { self.retransmissions.note_last(&call, &root) } else { Some(tag) };
+                let Some(tag) = noted else {
+                    return self.push(nf, Input::Reply { tag, from: None, reply });
+                };
                 let Call { nf, request, .. } = call;
                 self.send_http(now, Outgoing { nf, tag, root, request, renewed: false }, out);
             }
