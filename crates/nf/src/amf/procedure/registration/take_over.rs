@@ -73,6 +73,10 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
         let (mut live, in_the_making): (Vec<_>, Vec<_>) = old.sessions.drain(..).partition(made);
         let is_of_other = old.arrival.is_some();
         for session in &mut live {
+            if old.procedure.activates(session.id) && session.lacks_answer() {
+                // A deactivation has given way to an activation, whose reply does not arrive.
+                session.note_active(false);
+            }
             session.lose_calls();
             if is_of_other {
                 // The AMF that hands the UE over serves it still: its gNB may have resources, and the SMF takes no request that does not name this
