@@ -16,7 +16,7 @@ use crate::amf::access_keys::{self, NextHop};
 use crate::amf::connection::{RanContext, RanSide};
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::unknown_connection;
-use crate::amf::procedure::{nas_non_delivery, ue_context_release};
+use crate::amf::procedure::{configuration_update, nas_non_delivery, ue_context_release};
 use crate::amf::session::UserPlane;
 use crate::amf::{consumer, delivery, ladn, n2, security, trace};
 use crate::kit::document::pack_struct;
@@ -75,6 +75,7 @@ pub(crate) fn request(
         }
     };
     let Some(former) = env.connections.relocate(key, target, RanContext::Switching) else { return };
+    configuration_update::on_moved(ue);
     if let Some(connection) = env.connections.get_mut(key) {
         connection.queued = queued;
         trace::forget_failure(ue, connection.id);

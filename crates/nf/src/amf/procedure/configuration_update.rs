@@ -63,6 +63,13 @@ pub(crate) fn release_after_answer(ue: &mut UeContext) {
     }
 }
 
+/// The UE has moved to another gNB: no release waits for its answer any longer. That gNB requests one if the UE is inactive there.
+pub(crate) fn on_moved(ue: &mut UeContext) {
+    if let Procedure::AwaitingConfigurationUpdateComplete(state) = &mut ue.procedure {
+        state.command.send_as_usual();
+    }
+}
+
 /// Sends the UE the network name after an initial registration, and local time after each that it completes: what is configured of it.
 pub(crate) fn send_network_name_and_time(ue: &mut UeContext, env: &mut Env<'_>, kind: RegistrationKind) {
     let name = |text: &str| Some(NetworkName { text: text.to_owned(), add_country_initials: false });

@@ -5,6 +5,7 @@ use super::handover_between_amfs::{Amfs, deliver, take_call, take_message};
 use super::n2_handover::{answer, gnb_target, required};
 use super::paging::data;
 use super::world::*;
+use super::xn_handover;
 use crate::kit::{GnbHandle, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::{ConfigurationUpdateComplete, RegistrationComplete};
@@ -124,6 +125,22 @@ fn a_ue_that_requests_service_before_it_answers_is_not_released() {
     assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
     request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
     phone.released(&mut world);
+}
+
+/// The command is lost in the handover. The other gNB requests the release if the UE is inactive there.
+#[test]
+fn a_ue_that_moves_before_it_answers_is_not_released() {
+    let (mut world, mut phone) = returned();
+    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
+    phone.take_guti(&mut world);
+    world.script.insert(Operation::UpdateSmContext, Some(xn_handover::acknowledged()));
+    xn_handover::switch(&mut world, GNB, &xn_handover::request(phone.amf_id.unwrap(), &[5]));
+    xn_handover::acknowledge(&mut world, GNB);
+    phone.gnb = GNB;
+    world.expire(Timer::T3555);
+    let message = phone.receive(&mut world);
+    assert!(matches!(message, GmmMessage::ConfigurationUpdateCommand(_)), "{message:?}");
+    assert!(world.running().contains(&Timer::T3555));
 }
 
 #[test]

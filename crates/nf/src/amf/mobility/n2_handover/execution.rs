@@ -5,6 +5,7 @@ use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::mobility::{Mobility, arrival};
+use crate::amf::procedure::configuration_update;
 use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::{delivery, ladn, n2};
 use crate::kit::document::pack_struct;
@@ -54,6 +55,7 @@ impl AwaitingHandoverNotify {
         message: &HandoverNotify,
     ) -> Mobility {
         ue.stop(env, Timer::Handover);
+        configuration_update::on_moved(ue);
         let moved = ladn::note_location(ue, env.config, message.location);
         let source = ue.connection.replace(key);
         let left = source.and_then(|source| env.connections.get(source)).map(|it| (it.gnb, it.ran_id));
