@@ -16,11 +16,11 @@ use super::context::{DeferredAction, UeContext, host_of};
 use super::delivery;
 use super::document::{pack_local, unpack_local};
 use super::n2::release_connection;
-use super::procedure::{Procedure, subscription_change};
+use super::procedure::{Procedure, context_transfer, subscription_change};
 use super::retained::PassedUe;
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_struct};
 use crate::kit::{
-    Duration, GnbHandle, Handles, Instant, Key, Level, MovedConnection, Nf, Outbox, PassedContext,
+    Duration, GnbHandle, Handles, Instant, Key, Level, MovedConnection, Nf, Outbox, Owner, PassedContext,
     PassedPart, Timer, TnlaBinding, UNPLACED, WallClock,
 };
 use pith_ngap::{Cause, CauseRadioNetwork};
@@ -274,12 +274,14 @@ impl Amf {
         let mut ue = unpack_local(context.document.octets(), (UNPLACED, id))?;
         let (identity, since) = (ue.identity(), ue.since);
         let arriving = ue.supi.clone().filter(|_| ue.arrival.is_some());
+        let is_moving = ue.transferred_to == Some(Owner::Process) || context_transfer::awaits_sessions(&ue);
         let placed = self.ues.insert_with(|key| {
             ue.key = key;
             Box::new(ue)
         });
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
+        self.shared.index.note_moving(key, is_moving);
         self.tracker.note_passed(id, context.stored);
         for tmsi in entry.tmsis {
             self.shared.index.claim_tmsi(tmsi, key);

@@ -364,6 +364,7 @@ impl Amf {
     pub(super) fn place_ue(&mut self, id: ContextId, mut ue: UeContext) -> Result<Key, UnpackError> {
         let (identity, gutis) = (ue.identity(), [ue.guti, ue.old_guti]);
         let (is_registered, since, next) = (ue.is_registered(), ue.since, next_count(&ue));
+        let is_moving = ue.transferred_to == Some(Owner::Process);
         let placed = self.ues.insert_with(|key| {
             ue.key = key;
             Box::new(ue)
@@ -376,6 +377,7 @@ impl Amf {
             return Ok(key);
         }
         let index = &mut self.shared.index;
+        index.note_moving(key, is_moving);
         for guti in gutis.into_iter().flatten() {
             if index.find_tmsi(guti.tmsi).is_none() {
                 index.claim_tmsi(guti.tmsi, key);
