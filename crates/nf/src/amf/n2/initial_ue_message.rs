@@ -262,7 +262,11 @@ fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
 /// Assigns the connection to the UE. A previous connection is stale: otherwise the UE would not
 /// have started another one.
 fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMessage) {
-    if ue.transferred_to.take().is_some() || departure::may_be_complete(ue) {
+    let was_transferred = ue.transferred_to.take().is_some();
+    if was_transferred {
+        env.index.note_moving(ue.key, false);
+    }
+    if was_transferred || departure::may_be_complete(ue) {
         // The other AMF, or the target of a handover, may have announced itself to the SMFs.
         ue.sessions.iter_mut().for_each(|session| session.note_active(true));
     }
