@@ -179,7 +179,8 @@ fn reported(
                 let operation = Operation::UpdateSmContext.name();
                 format!("{}: {operation} failed, session {id}: {problem}", ue.name())
             });
-            let is_postponed = !report.is_presence_report() && ue.procedure.activates(id);
+            let may_be_unheard = problem.status >= 500 || problem.may_pass();
+            let is_postponed = may_be_unheard && !report.is_presence_report() && ue.procedure.activates(id);
             match problem.status {
                 404 => forget(ue, env, id),
                 _ if is_postponed => consumer::postpone_report(ue, env, id, &report),

@@ -125,6 +125,16 @@ fn a_deactivation_that_gave_way_to_an_activation_is_not_repeated_after_it() {
     assert_eq!(states(&world), []);
 }
 
+#[test]
+fn a_deactivation_that_the_smf_has_refused_is_not_repeated_after_an_activation() {
+    let (mut world, mut phone) = reconnecting();
+    for problem in [Problem::mandatory_ie_incorrect("/upCnxState", "unknown"), Problem::timed_out()] {
+        world.reply_to(Operation::UpdateSmContext, Err(problem.into()));
+    }
+    let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(states(&world), []);
+}
+
 /// A phone with a session requests its user plane over another connection than before. The SMF has answered neither the deactivation nor the
 /// activation.
 fn reconnecting() -> (World, Phone) {
