@@ -1,7 +1,7 @@
 //! AN release, NG RESET, and lost gNBs (TS 23.502 4.2.6; TS 38.413 8.3, 8.7.4).
 
 use super::n2_handover::updates;
-use super::world::{GNB, Phone, World};
+use super::world::{GNB, OTHER_GNB, Phone, World};
 use crate::kit::{Input, N2Input, ResetUe, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm;
@@ -9,6 +9,7 @@ use pith_nas::ie::{PayloadContainerType, RegistrationKind, ServiceType};
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_sbi::nsmf_pdusession::UpCnxState;
 use pith_sbi::{Operation, Problem, Request, Response};
+use pith_types::RanUeNgapId;
 
 fn with_session() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -125,6 +126,20 @@ fn a_deactivation_that_gave_way_to_an_activation_is_not_repeated_after_it() {
     assert_eq!(states(&world), []);
 }
 
+/// The UE registers anew over another gNB, and its next context has the session.
+#[test]
+fn a_deactivation_that_gave_way_to_an_activation_is_repeated_after_a_take_over() {
+    let (mut world, _) = reconnecting();
+    world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+    assert_eq!(states(&world), [UpCnxState::Activating]);
+    let mut again = Phone { gnb: OTHER_GNB, ran_id: RanUeNgapId(70), ..Phone::default() };
+    let request = again.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = again.initial_nas(request.clone());
+    again.connect(&mut world, nas);
+    again.authenticate(&mut world, request);
+    assert_eq!(states(&world), [UpCnxState::Activating, UpCnxState::Deactivated]);
+}
+
 #[test]
 fn a_deactivation_that_the_smf_has_refused_is_not_repeated_after_an_activation() {
     let (mut world, mut phone) = reconnecting();
@@ -227,10 +242,10 @@ fn a_registration_in_progress_is_aborted_with_its_gnb() {
 fn a_reset_of_one_connection_leaves_the_others() {
     let (mut world, phone) = with_session();
     let reset = |ues| Input::N2(N2Input::Reset { gnb: GNB, ues });
-    let unknown = ResetUe { amf: None, ran: Some(pith_types::RanUeNgapId(999)) };
+    let unknown = ResetUe { amf: None, ran: Some(RanUeNgapId(999)) };
     world.input(reset(Some(vec![unknown])));
     assert_eq!(world.amf.audit().connections, 1);
-    let contradictory = ResetUe { amf: phone.amf_id, ran: Some(pith_types::RanUeNgapId(999)) };
+    let contradictory = ResetUe { amf: phone.amf_id, ran: Some(RanUeNgapId(999)) };
     world.input(reset(Some(vec![contradictory])));
     assert_eq!(world.amf.audit().connections, 1);
     let known = ResetUe { amf: phone.amf_id, ran: None };
@@ -285,7 +300,7 @@ fn the_connections_of_a_lost_gnb_are_closed_in_batches() {
         let mut world = World::new();
         for number in 0..300 {
             let mut phone = Phone::default();
-            phone.ran_id = pith_types::RanUeNgapId(number);
+            phone.ran_id = RanUeNgapId(number);
             let request = phone.registration_request(RegistrationKind::Initial);
             let nas = phone.initial_nas(request);
             phone.connect(&mut world, nas);
