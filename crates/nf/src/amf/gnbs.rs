@@ -21,6 +21,9 @@ pub(crate) struct Gnbs {
     refusals: BTreeMap<GnbHandle, Allowance>,
     /// Global RAN Node IDs of gNBs whose association has ended, and which may retain their UEs: until they return.
     lost: BTreeMap<GnbHandle, Arc<str>>,
+    /// Global RAN Node IDs of gNBs of a former run which may retain UEs that are in CM-IDLE: until they return. Only for documents: no
+    /// connection has such a handle.
+    left: BTreeMap<GnbHandle, Arc<str>>,
     /// The slices that all connected gNBs of a tracking area together support; made when it is needed.
     slices: OnceCell<BTreeMap<Tai, BTreeSet<Snssai>>>,
 }
@@ -48,6 +51,7 @@ impl Gnbs {
             expected: BTreeMap::new(),
             refusals: BTreeMap::new(),
             lost: BTreeMap::new(),
+            left: BTreeMap::new(),
             slices: OnceCell::new(),
         }
     }
@@ -57,10 +61,28 @@ impl Gnbs {
         if let Some((handle, _)) = self.expected.iter().find(|(_, other)| **other == gnb) {
             return *handle;
         }
-        let lowest = self.expected.keys().next().map_or(u64::MAX, |handle| handle.0);
-        let handle = GnbHandle(lowest - 1);
+        let handle = self.handle_of_absent();
         self.expected.insert(handle, gnb);
         handle
+    }
+
+    /// A handle that no gNB has.
+    fn handle_of_absent(&self) -> GnbHandle {
+        let lowest = self.expected.keys().next().into_iter().chain(self.left.keys().next()).min();
+        GnbHandle(lowest.map_or(u64::MAX, |handle| handle.0) - 1)
+    }
+
+    /// A handle for documents that name a gNB of a former run, until it returns. `None`: it is connected.
+    pub fn note_left(&mut self, global_id: &Arc<str>) -> Option<GnbHandle> {
+        if self.connected.values().any(|info| *info.global_id == **global_id) {
+            return None;
+        }
+        if let Some((handle, _)) = self.left.iter().find(|(_, other)| *other == global_id) {
+            return Some(*handle);
+        }
+        let handle = self.handle_of_absent();
+        self.left.insert(handle, Arc::clone(global_id));
+        Some(handle)
     }
 
     /// A gNB has returned: its handles in the former run, and whether it is at the same host as then.
@@ -70,11 +92,13 @@ impl Gnbs {
         let found = found.map(|(handle, gnb)| (*handle, gnb.host == info.host)).collect();
         self.expected.retain(|_, gnb| !is_that(gnb));
         self.lost.retain(|_, global_id| **global_id != *info.global_id);
+        self.left.retain(|_, global_id| **global_id != *info.global_id);
         found
     }
 
     /// No gNB is expected any longer: the former handles, and their Global RAN Node IDs.
     pub fn expect_no_more(&mut self) -> Vec<(GnbHandle, Arc<str>)> {
+        self.left.clear();
         let expected = std::mem::take(&mut self.expected);
         expected.into_iter().map(|(handle, gnb)| (handle, gnb.global_id)).collect()
     }
@@ -158,7 +182,8 @@ impl Names for Gnbs {
     fn gnb_name(&self, gnb: GnbHandle) -> Option<&str> {
         let connected = self.connected.get(&gnb).map(|info| info.global_id.as_str());
         let expected = || self.expected.get(&gnb).map(|expected| &*expected.global_id);
-        connected.or_else(expected).or_else(|| self.lost.get(&gnb).map(|global_id| &**global_id))
+        let absent = || self.lost.get(&gnb).or_else(|| self.left.get(&gnb)).map(|global_id| &**global_id);
+        connected.or_else(expected).or_else(absent)
     }
 
     fn gnb_host(&self, gnb: GnbHandle) -> Option<IpAddr> {

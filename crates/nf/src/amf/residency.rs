@@ -25,7 +25,7 @@ use super::context::{Env, IGNORED_REPLY, Released, RmState, UeContext};
 use super::document::{self, StoredConnection, Unpacked};
 use super::gnbs::ExpectedGnb;
 use super::mobility::{self, Mobility, n2_handover};
-use super::n2::{Initial, LeftConnection};
+use super::n2::Initial;
 use super::procedure::{Procedure, context_transfer, subscription_change, ue_context_release};
 use super::retained::KnownUe;
 use super::security::SecurityContext;
@@ -271,8 +271,8 @@ impl Amf {
         let is_connected = was_connected && left.is_none();
         // The document, which may say so, is that of the former run.
         self.tracker.note_at_rest(id, was_connected);
-        if let Some(StoredConnection { gnb, id, ran_id, .. }) = left {
-            self.note_left_connection(key, LeftConnection { gnb, ids: (id, ran_id) });
+        if let Some(left) = left {
+            self.note_left_connection(key, left);
         } else if may_have_user_plane && !is_connected {
             self.note_left_unnamed(key);
         }

@@ -21,7 +21,7 @@ use super::delivery;
 use super::document::{self, StoredConnection, Unpacked};
 use super::ladn;
 use super::mobility::{self, n2_handover};
-use super::n2::{self, LeftConnection};
+use super::n2;
 use super::procedure::{self, Procedure, deregistration, subscription_change, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
 use super::session::PduSession;
@@ -81,7 +81,7 @@ impl Amf {
         let (had_connection, may_have_user_plane) = (connection.is_some(), ue.may_have_user_plane());
         let key = self.place_ue(id, ue)?;
         let adopted = connection.and_then(|connection| match self.adopt(key, connection) {
-            Ok(adopted) => Some(adopted),
+            Ok(adopted) => adopted,
             Err(left) => {
                 // A gNB of the process before may retain it, and return.
                 self.note_left_connection(key, left);
@@ -111,19 +111,20 @@ impl Amf {
         }
     }
 
-    /// Adds a connection of a document to the table, if its gNB is connected.
-    fn adopt(&mut self, ue: Key, stored: StoredConnection) -> Result<Key, LeftConnection> {
+    /// Adds a connection of a document to the table, if its gNB is connected; otherwise it is given back.
+    fn adopt(&mut self, ue: Key, stored: StoredConnection) -> Result<Option<Key>, StoredConnection> {
         let (id, context) = (stored.id, stored.context);
-        let left = LeftConnection { gnb: Arc::clone(&stored.gnb), ids: (id, stored.ran_id) };
         let Some(gnb) = crate::kit::document::Names::gnb(&self.shared.gnbs, &stored.gnb) else {
-            return Err(left);
+            return Err(stored);
         };
         let connections = &mut self.shared.connections;
-        if connections.find(id).is_some() {
-            return Err(left);
+        if !connections.has_room() || connections.find(id).is_some() {
+            return Err(stored);
         }
-        let Some(key) = connections.adopt(stored.into_connection(gnb, ue)) else { return Err(left) };
-        if context == RanContext::Releasing {
+        let key = connections.adopt(stored.into_connection(gnb, ue));
+        if let Some(key) = key
+            && context == RanContext::Releasing
+        {
             let host = host_of(&self.shared.gnbs, Some(gnb));
             // A run has no more connections that are being released than the bound permits.
             let _ = self.shared.connections.start_release(key, host);

@@ -18,7 +18,7 @@ pub(crate) use send::{
     modify_sessions, modify_ue_context, open_context, page, rekey, release, release_connection,
     release_resources, release_sessions, respond, send_to,
 };
-pub(in crate::amf) use setup::{LeftConnection, Setups};
+pub(in crate::amf) use setup::Setups;
 
 use super::Amf;
 use super::connection::{RanContext, RanSide};

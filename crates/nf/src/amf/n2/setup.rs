@@ -19,6 +19,7 @@ use crate::amf::Amf;
 use crate::amf::connection::{NgConnection, RanContext};
 use crate::amf::context::LeftGnb;
 use crate::amf::delivery;
+use crate::amf::document::StoredConnection;
 use crate::amf::mobility::n2_handover;
 use crate::kit::document::Names;
 use crate::kit::{
@@ -49,7 +50,7 @@ pub(in crate::amf) struct Setups {
     targets: Vec<AmfUeNgapId>,
     /// Connections that gNBs which retain their UEs were requested to release: their messages may cross NG RESET.
     released: BTreeSet<AmfUeNgapId>,
-    /// Connections of contexts that ended with the association of a gNB which may retain its UEs, until it returns.
+    /// Connections of contexts that ended with the association of a gNB which may retain its UEs, or with a former run, until it returns.
     lost: BTreeMap<ContextId, NgConnection>,
 }
 
@@ -73,17 +74,19 @@ impl Setups {
     }
 }
 
-/// A connection of a former run that was not kept.
-#[derive(Debug)]
-pub(in crate::amf) struct LeftConnection {
-    pub gnb: Arc<str>,
-    pub ids: (AmfUeNgapId, RanUeNgapId),
-}
-
 impl Amf {
-    /// The connection of a restored UE was not kept.
-    pub(in crate::amf) fn note_left_connection(&mut self, ue: Key, left: LeftConnection) {
-        self.setups.ended.entry(left.gnb).or_default().push(left.ids);
+    /// The connection of a restored UE was not kept. The UE's next documents name it until the gNB returns: should this run end before, the
+    /// next one has it released.
+    pub(in crate::amf) fn note_left_connection(&mut self, ue: Key, left: StoredConnection) {
+        let (global_id, ids) = (Arc::clone(&left.gnb), (left.id, left.ran_id));
+        if self.keeps_connections()
+            && let Some(id) = self.ues.id(ue)
+            && let Some(gnb) = self.shared.gnbs.note_left(&global_id)
+        {
+            let connection = left.into_connection(gnb, ue).without_queue(RanContext::Releasing);
+            self.setups.lost.insert(id, connection);
+        }
+        self.setups.ended.entry(global_id).or_default().push(ids);
         self.setups.restored.insert(ue);
     }
 
@@ -136,6 +139,7 @@ impl Amf {
         for (gnb, global_id) in self.shared.gnbs.expect_no_more() {
             self.leave_gnb(gnb, Some(global_id));
         }
+        self.forget_lost_connections(None);
         self.lose_connections(now, out);
     }
 
@@ -195,7 +199,7 @@ impl Amf {
         let Some(info) = self.shared.gnbs.get(&gnb).map(Arc::clone) else { return };
         let global_id: Arc<str> = info.global_id.as_str().into();
         let mut retained = RetainedConnections::default();
-        self.forget_lost_connections(&global_id);
+        self.forget_lost_connections(Some(&global_id));
         for (former, is_same_host) in self.shared.gnbs.returned(&info) {
             if retains_ues && is_same_host {
                 self.retain_connections(now, (former, gnb), &mut retained, out);
@@ -214,10 +218,11 @@ impl Amf {
         self.answer_setup(&global_id, out);
     }
 
-    /// A gNB returns: NG SETUP RESPONSE ends the connections that were lost with its association.
-    fn forget_lost_connections(&mut self, global_id: &str) {
+    /// A gNB returns: NG SETUP RESPONSE ends the connections that were lost with its association, or NG RESET those of a former run. `None`:
+    /// those whose gNBs are not expected any longer.
+    fn forget_lost_connections(&mut self, global_id: Option<&str>) {
         let gnbs = &self.shared.gnbs;
-        let ended = self.setups.lost.extract_if(.., |_, lost| gnbs.gnb_name(lost.gnb) == Some(global_id));
+        let ended = self.setups.lost.extract_if(.., |_, lost| gnbs.gnb_name(lost.gnb) == global_id);
         for (id, _) in ended {
             self.tracker.keep_change((id, ProcedureName::Other));
         }

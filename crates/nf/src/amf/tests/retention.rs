@@ -79,9 +79,7 @@ fn a_retained_ue_stays_connected_and_no_smf_is_asked() {
 }
 
 /// A shard has panicked before the gNBs of the former process had returned: it knows none of them.
-#[test]
-fn a_gnb_that_is_away_when_a_shard_is_taken_over_releases_its_ues() {
-    let (mut world, phone, stored) = registered(Tracking::default());
+fn take_over(world: &mut World, stored: &Stored) {
     let mut amf = Amf::new(config(), Rng::from_number(2));
     amf.reload_contexts();
     amf.track_contexts(Tracking::default());
@@ -91,6 +89,12 @@ fn a_gnb_that_is_away_when_a_shard_is_taken_over_releases_its_ues() {
     }
     world.set_up.clear();
     world.replace_amf(amf);
+}
+
+#[test]
+fn a_gnb_that_is_away_when_a_shard_is_taken_over_releases_its_ues() {
+    let (mut world, phone, stored) = registered(Tracking::default());
+    take_over(&mut world, &stored);
     let mut out = Outbox::default();
     world.amf.finish_take_over(world.now, &mut out);
     let is_timer =
@@ -168,8 +172,8 @@ fn documents_that_lag_keep_no_connection() {
     }
 }
 
-#[test]
-fn a_connection_with_a_context_setup_in_progress_is_released_by_the_gnb() {
+/// A UE whose gNB has not answered INITIAL CONTEXT SETUP REQUEST.
+fn in_context_setup() -> (World, Phone, Stored) {
     let (mut world, mut phone, mut stored) = registered(Tracking::default());
     phone.release(&mut world);
     let mut request = phone.service_request(ServiceType::Data);
@@ -178,6 +182,12 @@ fn a_connection_with_a_context_setup_in_progress_is_released_by_the_gnb() {
     phone.connect(&mut world, nas);
     let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!() };
     stored.store(&mut world.amf, StoreScope::Changed);
+    (world, phone, stored)
+}
+
+#[test]
+fn a_connection_with_a_context_setup_in_progress_is_released_by_the_gnb() {
+    let (mut world, phone, stored) = in_context_setup();
     restart(&mut world, &stored, Tracking::default(), false);
     return_gnb(&mut world, true);
     assert_eq!(
@@ -185,6 +195,30 @@ fn a_connection_with_a_context_setup_in_progress_is_released_by_the_gnb() {
         RetainedConnections { kept: Vec::new(), ended: ids(&phone), targets: Vec::new() }
     );
     assert_eq!(world.amf.audit().connected, 0);
+}
+
+/// The next process has stored the UE in CM-IDLE, and ends as well, or its shard panics, before the gNB returns.
+#[test]
+fn a_connection_that_was_not_kept_is_released_by_the_gnb_also_after_two_crashes() {
+    for panics in [false, true] {
+        let (mut world, phone, mut stored) = in_context_setup();
+        restart(&mut world, &stored, Tracking::default(), false);
+        stored.store(&mut world.amf, StoreScope::Changed);
+        if panics {
+            take_over(&mut world, &stored);
+        } else {
+            restart(&mut world, &stored, Tracking::default(), false);
+        }
+        stored.store(&mut world.amf, StoreScope::Changed);
+        return_gnb(&mut world, true);
+        let ended = ids(&phone);
+        assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended, targets: Vec::new() });
+        // Then the documents do not name it any longer.
+        stored.store(&mut world.amf, StoreScope::Changed);
+        restart(&mut world, &stored, Tracking::default(), false);
+        return_gnb(&mut world, true);
+        assert_eq!(set_up(&mut world), RetainedConnections::default());
+    }
 }
 
 #[test]
