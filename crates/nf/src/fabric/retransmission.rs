@@ -111,7 +111,7 @@ impl Retransmissions {
     }
 
     /// As [`Self::note`], of a notification for an NF that may be of another set than the consumer: that NF's 404 says nothing of the consumer's
-    /// context. `None` if there is no room: unless it is kept, the answer can't be told from the consumer's.
+    /// context. `None` if there is no room: unless it is kept, its answer would count as the consumer's.
     pub(super) fn note_for_stranger(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Option<Tag> {
         self.keep(call, root, (1, true))
     }

@@ -126,7 +126,7 @@ fn a_deactivation_that_gave_way_to_an_activation_is_not_repeated_after_it() {
     assert_eq!(states(&world), []);
 }
 
-/// The UE registers anew over another gNB, and its next context has the session.
+/// The UE registers again over another gNB, and its next context has the session.
 #[test]
 fn a_deactivation_that_gave_way_to_an_activation_is_repeated_after_a_take_over() {
     let (mut world, _) = reconnecting();
