@@ -159,8 +159,13 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
     let transfer = n2.map(|(kind, transfer)| (kind, transfer.to_vec()));
     match (transfer, nas_pdu) {
         (Some((Transfer::SetupRequest, transfer)), nas_pdu) => {
+            let is_back = ue.mobility.is_completion_due(id);
             if let Some(item) = setup_item(ue, id, nas_pdu, transfer) {
                 n2::deliver(ue, env, None, vec![item], true);
+            }
+            if is_back {
+                // The SMF has not learned with the handover where the UE is, and gets no further COMPLETED.
+                consumer::report_presence(ue, env, id);
             }
         }
         (Some((Transfer::ReleaseCommand, _)), nas_pdu) if releases_resources(ue, id) => {
