@@ -159,13 +159,8 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
     let transfer = n2.map(|(kind, transfer)| (kind, transfer.to_vec()));
     match (transfer, nas_pdu) {
         (Some((Transfer::SetupRequest, transfer)), nas_pdu) => {
-            let is_back = ue.mobility.is_completion_due(id);
-            if let Some(item) = setup_item(ue, id, nas_pdu, transfer) {
+            if let Some(item) = setup_item(ue, env, id, nas_pdu, transfer) {
                 n2::deliver(ue, env, None, vec![item], true);
-            }
-            if is_back {
-                // The SMF has not learned with the handover where the UE is, and gets no further COMPLETED.
-                consumer::report_presence(ue, env, id);
             }
         }
         (Some((Transfer::ReleaseCommand, _)), nas_pdu) if releases_resources(ue, id) => {
@@ -468,15 +463,24 @@ pub(crate) fn fail_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8, cause: C
     consumer::report(ue, env, id, transfer, N2SmInfoType::PduResSetupFail);
 }
 
-fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Vec<u8>) -> Option<SetupItem> {
+fn setup_item(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    nas_pdu: Option<Vec<u8>>,
+    transfer: Vec<u8>,
+) -> Option<SetupItem> {
     ue.must_store = true;
     let was_due = ue.mobility.note_setup(id);
     let session = ue.session_mut(id)?;
     session.user_plane = UserPlane::Activating;
+    let item = SetupItem { pdu_session_id: id, nas_pdu, snssai: session.snssai, transfer };
     if was_due {
         session.forget_unheard();
+        // The SMF has not learned with the handover where the UE is, and gets no further COMPLETED.
+        consumer::report_presence(ue, env, id);
     }
-    Some(SetupItem { pdu_session_id: id, nas_pdu, snssai: session.snssai, transfer })
+    Some(item)
 }
 
 /// Whether the gNB has resources of the session, or a request for them is pending.
@@ -503,17 +507,17 @@ fn keeps_resources(ue: &UeContext, id: u8) -> bool {
 
 /// Adds the queued setups to the sessions in the answer to the UE's request. If a session is
 /// already among them, its queued setup is dropped as fulfilled.
-pub(crate) fn add_setup_items(ue: &mut UeContext, sessions: &mut Vec<SetupItem>) {
+pub(crate) fn add_setup_items(ue: &mut UeContext, env: &mut Env<'_>, sessions: &mut Vec<SetupItem>) {
     ue.undelivered.retain(|kept| {
         let id = kept.message.id;
         let is_held = ue.sessions.iter().any(|session| session.id == id && session.held_setup.is_some());
         let is_there = is_held || sessions.iter().any(|item| item.pdu_session_id == id);
         !(is_there && is_setup(kept) && kept.message.n1.is_none())
     });
-    sessions.extend(take_setup_items(ue));
+    sessions.extend(take_setup_items(ue, env));
 }
 
-fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
+fn take_setup_items(ue: &mut UeContext, env: &mut Env<'_>) -> Vec<SetupItem> {
     let (setups, others): (Vec<_>, Vec<_>) =
         std::mem::take(&mut ue.undelivered).into_iter().partition(is_setup);
     ue.undelivered = others;
@@ -521,7 +525,7 @@ fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
     let item = |undelivered: Undelivered| {
         let SmfMessage { id, n1, n2 } = undelivered.message;
         let nas_pdu = n1.and_then(|n1| n1::seal(ue, &GmmMessage::from(session_downlink(id, &n1)).encode()));
-        setup_item(ue, id, nas_pdu, n2?.1.to_vec())
+        setup_item(ue, env, id, nas_pdu, n2?.1.to_vec())
     };
     setups.into_iter().filter_map(item).collect()
 }

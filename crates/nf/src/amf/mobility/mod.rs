@@ -179,11 +179,6 @@ impl Mobility {
         }
     }
 
-    /// Whether the SMF of a session is to be requested again to switch its path.
-    pub fn is_completion_due(&self, session: u8) -> bool {
-        matches!(self, Self::AwaitingSessionCompletion(state) if state.is_due(session))
-    }
-
     /// Whether the state waits for the reply to a call.
     pub fn awaits_nf(&self) -> bool {
         self.awaits_any(|_| true)

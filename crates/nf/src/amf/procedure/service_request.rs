@@ -222,7 +222,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     }
     let nas_pdu = n1::seal(ue, &GmmMessage::from(accept).encode());
     let mut sessions = activated.sessions;
-    delivery::add_setup_items(ue, &mut sessions);
+    delivery::add_setup_items(ue, env, &mut sessions);
     let wants_context = ue.initial.wants_context;
     n2::deliver(ue, env, nas_pdu, sessions, wants_context);
     delivery::send_queued(ue, env);

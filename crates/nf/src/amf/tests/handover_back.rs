@@ -74,6 +74,14 @@ pub(super) fn request_release(world: &mut World, phone: &Phone, cause: CauseRadi
     world.ngap(phone.gnb, "UeContextReleaseRequest", message.encode());
 }
 
+/// Its gNB has requested the release of the UE, which has got a 5G-GUTI.
+fn offered_guti() -> (World, Phone) {
+    let (mut world, mut phone) = returned();
+    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
+    phone.take_guti(&mut world);
+    (world, phone)
+}
+
 /// The UE is in CM-IDLE. When data arrive, it is paged with the 5G-GUTI that it holds.
 fn assert_paged(world: &mut World, phone: &Phone) {
     assert_eq!((world.amf.audit().registered, world.amf.audit().connected), (1, 0));
@@ -100,9 +108,7 @@ fn an_inactive_ue_gets_a_5g_guti_before_it_is_released() {
 
 #[test]
 fn an_inactive_ue_that_does_not_answer_is_released() {
-    let (mut world, mut phone) = returned();
-    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
-    phone.take_guti(&mut world);
+    let (mut world, mut phone) = offered_guti();
     world.expire(Timer::T3555);
     assert_eq!(phone.released(&mut world), Cause::RadioNetwork(CauseRadioNetwork::user_inactivity));
     assert!(!world.running().contains(&Timer::T3555));
@@ -112,9 +118,7 @@ fn an_inactive_ue_that_does_not_answer_is_released() {
 /// Its gNB requests the release again.
 #[test]
 fn a_ue_that_requests_service_before_it_answers_is_not_released() {
-    let (mut world, mut phone) = returned();
-    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
-    phone.take_guti(&mut world);
+    let (mut world, mut phone) = offered_guti();
     let request = phone.service_request(ServiceType::Signalling);
     phone.send(&mut world, request);
     let message = phone.receive(&mut world);
@@ -130,9 +134,7 @@ fn a_ue_that_requests_service_before_it_answers_is_not_released() {
 /// The command is lost in the handover. The other gNB requests the release if the UE is inactive there.
 #[test]
 fn a_ue_that_moves_before_it_answers_is_not_released() {
-    let (mut world, mut phone) = returned();
-    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
-    phone.take_guti(&mut world);
+    let (mut world, mut phone) = offered_guti();
     world.script.insert(Operation::UpdateSmContext, Some(xn_handover::acknowledged()));
     xn_handover::switch(&mut world, GNB, &xn_handover::request(phone.amf_id.unwrap(), &[5]));
     xn_handover::acknowledge(&mut world, GNB);
@@ -145,9 +147,7 @@ fn a_ue_that_moves_before_it_answers_is_not_released() {
 
 #[test]
 fn a_ue_with_its_new_5g_guti_registers_with_its_session() {
-    let (mut world, mut phone) = returned();
-    request_release(&mut world, &phone, CauseRadioNetwork::user_inactivity);
-    phone.take_guti(&mut world);
+    let (mut world, mut phone) = offered_guti();
     phone.send(&mut world, ConfigurationUpdateComplete::new());
     phone.released(&mut world);
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);

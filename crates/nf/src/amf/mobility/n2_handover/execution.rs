@@ -121,14 +121,9 @@ impl AwaitingSessionCompletion {
 
     /// The gNB gets the session's resources in a setup, of which the SMF learns from the answer. Returns whether it was to be requested again.
     pub fn note_setup(&mut self, session: u8) -> bool {
-        let was_due = self.is_due(session);
+        let was_due = self.calls.contains(&(DUE, session));
         self.calls.retain(|call| *call != (DUE, session));
         was_due
-    }
-
-    /// Whether the SMF of a session is to be requested again.
-    pub fn is_due(&self, session: u8) -> bool {
-        self.calls.contains(&(DUE, session))
     }
 
     /// The pause is over. An SMF that has changed the user plane since is not requested again.
