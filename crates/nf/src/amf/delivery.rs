@@ -148,7 +148,7 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
         // The SMF ends an establishment, or begins another one: the accept that waits is not sent after this message.
         session.held_setup.take_if(|setup| setup.n1.is_some());
     }
-    if message.is_setup() && awaits_gnb(ue, env, message.id) {
+    if message.is_setup() && (awaits_gnb(ue, env, message.id) || awaits_smf(ue, message.id)) {
         return hold_setup(ue, message);
     }
     if message.is_setup() && message.n1.is_none() && has_resources(ue, message.id) {
@@ -210,11 +210,17 @@ fn replace_resources(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage)
 }
 
 /// The gNB is to answer first: which session an answer concerns is known only from the order. The timer of its answer runs: a UE that repeats
-/// its request does not prolong it.
+/// its request does not prolong it. Or the SMF is to answer ([`awaits_smf`]).
 fn hold_setup(ue: &mut UeContext, message: SmfMessage) {
     if let Some(session) = ue.session_mut(message.id) {
         session.held_setup = Some(message);
     }
+}
+
+/// Whether the SMF's answer with the SM context is awaited: Namf_Communication_N1N2MessageTransfer can arrive before it. The gNB's answer is
+/// for that SM context, and a document without it is that of no session.
+fn awaits_smf(ue: &UeContext, id: u8) -> bool {
+    ue.session(id).is_some_and(|session| session.sm_context.is_none())
 }
 
 /// Whether the gNB has not answered a request before, after which a setup of the session can follow.
@@ -306,7 +312,7 @@ pub(crate) fn takes_setup_answer(ue: &mut UeContext, env: &mut Env<'_>, id: u8, 
             session.user_plane = UserPlane::Replacing;
         }
     } else {
-        on_resources_released(ue, env, id);
+        send_held_setup(ue, env, id);
     }
     false
 }
@@ -399,8 +405,8 @@ pub(crate) fn fail_open_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     }
 }
 
-/// The gNB has released the resources of a session: sends the deferred setup.
-pub(crate) fn on_resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+/// The gNB has released the resources of a session, or the SMF has created its SM context: sends the deferred setup.
+pub(crate) fn send_held_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     if former_requests(ue, env).is_some_and(|former| former.setups.contains(id)) {
         return;
     }

@@ -34,7 +34,7 @@ pub(crate) struct PduSession {
     /// Requests deferred until the SMF has returned the SM context's URI: the SMF's first message
     /// may arrive before its reply.
     pub held: Vec<(SmContextUpdateData, SessionCall)>,
-    /// A setup request, deferred until the gNB has released the existing resources.
+    /// A setup request, deferred until the gNB has released the existing resources, or the SMF has returned the SM context's URI.
     pub held_setup: Option<SmfMessage>,
 }
 

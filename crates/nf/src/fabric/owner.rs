@@ -4,13 +4,15 @@
 //!  context in the URI (resource, callback, 5G-GUTI)  -> owner of its block
 //!  SUPI, for an operation on the UE's context        -> any shard; the shards forward it until one has the context
 //!  UE address, for a new application session         -> the same
-//!  SUPI, for a new session or policy association     -> from another process: the same shard for each request of the SUPI
+//!  SUPI (or PEI), for a new session or policy
+//!  association                                       -> from another process: the same shard for each request of the UE
 //!  otherwise                                         -> any shard
 //! ```
 
-use crate::kit::{block_in_reference, block_of_subscriber};
+use crate::kit::{block_in_reference, block_of_equipment, block_of_subscriber};
 use pith_sbi::Request;
 use pith_sbi::common::UeContextId;
+use pith_sbi::nsmf_pdusession::SmContextCreateData;
 use pith_types::{BlockId, InstanceId, OwnerMap};
 
 /// The shard of the instance that has the context which the request names; `None` if the request names none, or one of
@@ -24,7 +26,7 @@ pub fn shard_of(owners: &OwnerMap, instance: InstanceId, request: &Request) -> O
 /// from this process stay on the shard of the UE.
 pub fn shard_of_remote(owners: &OwnerMap, instance: InstanceId, request: &Request) -> Option<u16> {
     let supi = match request {
-        Request::PostSmContexts(request) => request.body.supi.as_ref(),
+        Request::PostSmContexts(request) => return shard_of_ue(owners, instance, &request.body),
         Request::CreateSmPolicy(request) => Some(&request.body.supi),
         Request::CreateAmPolicyAssociation(request) => Some(&request.body.supi),
         Request::CreateUeContext(request) => request.body.ue_context.supi.as_ref(),
@@ -35,6 +37,18 @@ pub fn shard_of_remote(owners: &OwnerMap, instance: InstanceId, request: &Reques
     };
     let Some(supi) = supi else { return shard_of(owners, instance, request) };
     owners.shard_of(instance, block_of_subscriber(supi)?).map(|shard| shard.0.into())
+}
+
+/// The shard for a new session: that of the SUPI, or of the PEI in an emergency session of a UE whose SUPI is missing or was not authenticated
+/// (TS 29.502 6.1.6.2.2).
+fn shard_of_ue(owners: &OwnerMap, instance: InstanceId, data: &SmContextCreateData) -> Option<u16> {
+    let supi = data.supi.as_ref().filter(|_| data.unauthenticated_supi != Some(true));
+    let block = match (supi, &data.pei) {
+        (Some(supi), _) => block_of_subscriber(supi),
+        (None, Some(pei)) => block_of_equipment(pei),
+        (None, None) => None,
+    };
+    owners.shard_of(instance, block?).map(|shard| shard.0.into())
 }
 
 /// The block of the context that a request names.
@@ -81,10 +95,10 @@ mod tests {
     use crate::kit::{ReferenceKey, References};
     use crate::testing::{block, plmn, root, sparse_owners, supi};
     use pith_sbi::Uri;
-    use pith_sbi::common::AccessType;
+    use pith_sbi::common::{AccessType, PlmnIdNid};
     use pith_sbi::namf_communication as namf;
     use pith_sbi::npcf_ampolicycontrol::DeleteAmPolicyAssociation;
-    use pith_sbi::nsmf_pdusession::ReleaseSmContext;
+    use pith_sbi::nsmf_pdusession::{PostSmContexts, ReleaseSmContext};
     use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
     use pith_types::{ContextId, FiveGGuti, FiveGTmsi, Guami};
 
@@ -145,6 +159,28 @@ mod tests {
             counts[usize::from(of(number))] += 1;
         }
         assert!(counts.iter().all(|count| *count > 60), "{counts:?}");
+    }
+
+    /// The second request for an emergency session replaces what the first one created.
+    #[test]
+    fn a_session_of_a_ue_without_authenticated_supi_leads_to_the_shard_of_its_pei() {
+        let owners = OwnerMap::of_instance(InstanceId(0), 4);
+        let of = |supi: Option<u64>, is_unauthenticated: bool, pei: Option<u64>| {
+            let callback = Uri::new(&root("amf"), "/namf-callback/v1/sm-context-status/1");
+            let (instance, network) = (crate::testing::instance(1), PlmnIdNid::from(plmn()));
+            let mut body = SmContextCreateData::new(instance, network, AccessType::ThreeGppAccess, callback);
+            body.supi = supi.map(|number| format!("imsi-99970{number:010}").parse().unwrap());
+            body.pei = pei.map(|number| format!("imei-{number:015}").parse().unwrap());
+            body.unauthenticated_supi = is_unauthenticated.then_some(true);
+            shard_of_remote(&owners, InstanceId(0), &PostSmContexts { body }.into())
+        };
+        let shards = |of: &dyn Fn(u64) -> Option<u16>| (0..40).map(of).collect::<Vec<_>>();
+        let by_pei = shards(&|number| of(None, false, Some(number)));
+        assert!((0..4).all(|shard| by_pei.contains(&Some(shard))), "{by_pei:?}");
+        assert_eq!(shards(&|number| of(Some(7), true, Some(number))), by_pei);
+        let by_supi = shards(&|number| of(Some(number), false, None));
+        assert_eq!(shards(&|number| of(Some(number), false, Some(7))), by_supi);
+        assert_eq!(of(None, false, None), None);
     }
 
     #[test]

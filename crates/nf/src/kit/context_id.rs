@@ -4,7 +4,7 @@ use super::document::UnpackError;
 use super::{Identity, Key, Rng, block_in_reference, shrink};
 use foldhash::fast::FixedState;
 use pith_sbi::Uri;
-use pith_types::{BlockId, ContextId, Supi};
+use pith_types::{BlockId, ContextId, Pei, Supi};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
 
@@ -13,7 +13,16 @@ pub const UNPLACED: Key = Key::from_u64(u64::MAX);
 
 /// The block of a subscriber: its owner serves what NFs of other processes create for the subscriber (`fabric/owner.rs`).
 pub fn block_of_subscriber(supi: &Supi) -> Option<BlockId> {
-    let hash = FixedState::default().hash_one(supi.as_str());
+    block_of_identity(supi.as_str())
+}
+
+/// As [`block_of_subscriber`], of a UE that is known by its equipment.
+pub fn block_of_equipment(pei: &Pei) -> Option<BlockId> {
+    block_of_identity(pei.as_str())
+}
+
+fn block_of_identity(identity: &str) -> Option<BlockId> {
+    let hash = FixedState::default().hash_one(identity);
     BlockId::new((hash % u64::from(BlockId::COUNT)) as u16)
 }
 

@@ -45,7 +45,7 @@ pub use addressing::{Addressing, IpNetwork, first_and_last, overlap};
 pub use allowance::Allowance;
 pub use arena::{Arena, Key};
 pub(crate) use capacity::{is_oversized, shrink};
-pub use context_id::{ContextIds, UNPLACED, block_of_subscriber};
+pub use context_id::{ContextIds, UNPLACED, block_of_equipment, block_of_subscriber};
 pub(crate) use contexts::{Context, Contexts, Handles};
 pub use ending::EndedContexts;
 pub use event::{Event, Level};

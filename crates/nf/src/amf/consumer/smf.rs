@@ -257,6 +257,7 @@ pub(crate) fn sm_context_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, 
             update_and_note(ue, env, id, body, purpose);
         }
     }
+    delivery::send_held_setup(ue, env, id);
 }
 
 /// Forwards a 5GSM message of the UE to the SMF.

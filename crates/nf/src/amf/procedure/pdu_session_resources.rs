@@ -135,7 +135,7 @@ fn released(ue: &mut UeContext, env: &mut Env<'_>, released: Option<Vec<SessionT
             }
             _ => {}
         }
-        delivery::on_resources_released(ue, env, id);
+        delivery::send_held_setup(ue, env, id);
     }
     delivery::end_guard(ue, env);
 }
@@ -162,7 +162,7 @@ pub(crate) fn notified(
     let ids: Vec<u8> = released.iter().flatten().map(|item| item.pdu_session_id).collect();
     report(ue, env, released, N2SmInfoType::PduResNtyRel, Some(UserPlane::Deactivated));
     for id in ids {
-        delivery::on_resources_released(ue, env, id);
+        delivery::send_held_setup(ue, env, id);
     }
     delivery::end_guard(ue, env);
 }

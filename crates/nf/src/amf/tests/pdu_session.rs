@@ -309,16 +309,43 @@ fn messages_are_queued_until_the_gnb_has_a_context() {
 }
 
 #[test]
-fn a_message_that_overtakes_the_smfs_reply_is_deferred() {
+fn messages_that_overtake_the_smfs_reply_are_deferred() {
     let (mut world, mut phone) = registered();
     world.script.insert(Operation::PostSmContexts, None);
-    phone.establish(&mut world, 5);
+    phone.send(&mut world, establishment(5));
+    world.take_ladder();
+    world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
     phone.send(&mut world, message(5, b"release"));
-    assert!(!world.take_ladder().contains("UpdateSmContext"));
+    let ladder = world.take_ladder();
+    assert!(!ladder.contains("PduSessionResourceSetupRequest") && !ladder.contains("UpdateSmContext"), "{ladder}");
     let location = "http://smf:80/nsmf-pdusession/v1/sm-contexts/sm-5".parse().unwrap();
     let created = pith_sbi::Created { location, body: Default::default() };
     world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
-    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext\nsmf  <- UpdateSmContext");
+    assert_eq!(world.take_ladder(), "gnb1 <- PduSessionResourceSetupRequest\nsmf  <- UpdateSmContext");
+    phone.session_setup_response(&mut world, 5);
+    assert!(world.take_ladder().ends_with("smf  <- UpdateSmContext"));
+}
+
+/// The SMF rejects the session with a message, after which its setup is outdated, or fails the creation.
+#[test]
+fn a_setup_that_waits_for_an_sm_context_ends_with_the_session() {
+    for rejects in [true, false] {
+        let (mut world, mut phone) = registered();
+        world.script.insert(Operation::PostSmContexts, None);
+        phone.send(&mut world, establishment(5));
+        world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+        if rejects {
+            world.request(transfer(5, Some(b"reject"), None)).unwrap();
+            world.take_ladder();
+            let location = "http://smf:80/nsmf-pdusession/v1/sm-contexts/sm-5".parse().unwrap();
+            let created = pith_sbi::Created { location, body: Default::default() };
+            world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
+        } else {
+            world.take_ladder();
+            world.reply_to(Operation::PostSmContexts, Err(Problem::new(Cause::SystemFailure).into()));
+        }
+        assert!(!world.take_ladder().contains("PduSessionResourceSetupRequest"));
+    }
 }
 
 #[test]
