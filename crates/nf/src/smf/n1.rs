@@ -87,7 +87,7 @@ pub(super) fn release_command(pdu_session_id: u8, pti: u8, cause: GsmCause) -> V
 }
 
 /// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2) with the session-AMBR, the RQ timer, the default QoS flow's parameters,
-/// and the rules and flows that the change in progress creates, modifies or deletes.
+/// and the rules and flows that the change in progress creates, modifies or deletes, or that a failed change has left at the UE.
 pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     let mut flow = QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi);
     flow.operation = FlowOperation::Modify;
@@ -95,11 +95,11 @@ pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     command.session_ambr = Some(session.qos.ambr);
     command.rq_timer = session.reflective.rq_timer();
     let mut flows = vec![flow];
-    if let Some(change) = session.flows.change() {
-        flows.extend(change.descriptions());
-        let rules = change.qos_rules();
-        command.qos_rules = (!rules.is_empty()).then_some(QosRules(rules));
-    }
+    let at_ue = session.flows.at_ue();
+    let change = session.flows.current.since(&at_ue);
+    flows.extend(change.descriptions());
+    let rules = change.qos_rules();
+    command.qos_rules = (!rules.is_empty()).then_some(QosRules(rules));
     command.qos_flow_descriptions = Some(QosFlowDescriptions(flows));
     GsmMessage::new(session.pdu_session_id, UNASSIGNED_PTI, command).encode()
 }

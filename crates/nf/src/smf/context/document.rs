@@ -22,6 +22,7 @@
 //!             or has refused, and whether the UPF has reported downlink data; absent if there is nothing of these
 //!  unanswered flows that the UE has confirmed, and the gNB has not; absent if there are none
 //!  prepared   what the target gNB of an N2 handover admits and does not get; absent if there is nothing of these
+//!  left       rules that a failed change has removed, and the UE may still have; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -91,10 +92,13 @@ const UNANSWERED: Section = Section { id: 20, name: "unanswered flows", version:
 /// Absent unless the target gNB of a handover admits flows, or does not get a request that the gNB has not answered.
 const PREPARED: Section = Section { id: 21, name: "prepared", version: 1 };
 
+/// Absent if the UE has confirmed the removal of all rules that are removed.
+const LEFT: Section = Section { id: 22, name: "rules left at the UE", version: 1 };
+
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, GNB, UNANSWERED, PREPARED, TIMERS,
+    SUBSCRIBED, EMERGENCY, REFLECTIVE, ADDRESSING, GNB, UNANSWERED, PREPARED, LEFT, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -126,6 +130,7 @@ pub(in crate::smf) fn pack(
         }
         UNANSWERED => session.gnb.has_unanswered_flows(),
         PREPARED => session.flows.at_target != 0 || session.gnb.before_handover > 0,
+        LEFT => !session.flows.left_at_ue.is_empty(),
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -238,6 +243,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             flows.at_target.pack(writer);
             gnb.before_handover.pack(writer);
         }
+        LEFT => flows.left_at_ue.pack(writer),
         ADDRESSING => {
             addressing.v4.pack(writer);
             addressing.v6.pack(writer);
@@ -310,6 +316,9 @@ pub(in crate::smf) fn unpack(
     let mut flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
     if sections.has(&PREPARED) {
         (flows.at_target, gnb.before_handover) = sections.unpack(&PREPARED)?;
+    }
+    if sections.has(&LEFT) {
+        flows.left_at_ue = sections.unpack(&LEFT)?;
     }
     let mut reflective = ReflectiveQos::default();
     if sections.has(&REFLECTIVE) {

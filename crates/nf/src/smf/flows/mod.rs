@@ -112,6 +112,8 @@ pub(super) struct SessionFlows {
     pub refused_by_target: u64,
     /// Flows that the target gNB of a handover has, until downlink packets are sent to it: a bit for each QFI.
     pub at_target: u64,
+    /// Rules that a failed change has removed from UPF and gNB: the UE may have them until it has confirmed the next command.
+    pub left_at_ue: Flows,
 }
 
 pack_struct!(Arp { priority_level, may_preempt, preemptable });
@@ -140,11 +142,20 @@ impl Pack for Content {
     }
 }
 
-/// Without the flows at the target gNB, which are in a section of their own.
+/// Without the flows at the target gNB and the rules left at the UE, which are in sections of their own.
 impl Pack for SessionFlows {
     fn pack(&self, writer: &mut Writer<'_>) {
-        let Self { current, former, wanted, refused, is_at_gnb, awaits_gnb, refused_by_target, at_target: _ } =
-            self;
+        let Self {
+            current,
+            former,
+            wanted,
+            refused,
+            is_at_gnb,
+            awaits_gnb,
+            refused_by_target,
+            at_target: _,
+            left_at_ue: _,
+        } = self;
         current.pack(writer);
         former.pack(writer);
         wanted.pack(writer);
@@ -157,7 +168,17 @@ impl Pack for SessionFlows {
     fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
         let (current, former, wanted, refused) = Pack::unpack(reader)?;
         let (is_at_gnb, awaits_gnb, refused_by_target) = Pack::unpack(reader)?;
-        Ok(Self { current, former, wanted, refused, is_at_gnb, awaits_gnb, refused_by_target, at_target: 0 })
+        Ok(Self {
+            current,
+            former,
+            wanted,
+            refused,
+            is_at_gnb,
+            awaits_gnb,
+            refused_by_target,
+            at_target: 0,
+            left_at_ue: Flows::default(),
+        })
     }
 }
 
@@ -254,6 +275,11 @@ impl Flows {
         let (gone, rules): (Vec<_>, Vec<_>) =
             self.rules.iter().cloned().partition(|rule| rule.qfi != DEFAULT_QFI && is_gone(rule.qfi));
         (Self { rules }, gone.into_iter().map(|rule| rule.id).collect())
+    }
+
+    /// The difference to former rules.
+    pub(super) const fn since<'a>(&'a self, former: &'a Self) -> Difference<'a> {
+        Difference { former, current: self }
     }
 
     fn find(&self, id: &str) -> Option<&Rule> {
@@ -381,11 +407,12 @@ impl SessionFlows {
             && self.refused == 0
             && !self.awaits_gnb
             && self.refused_by_target == 0
+            && self.left_at_ue.is_empty()
     }
 
     /// The numbers of the reflective rules. (Rules with the same number are the same.)
     pub(super) fn reflective_rules(&self) -> Vec<u8> {
-        let all = [Some(&self.current), self.former.as_ref(), self.wanted.as_ref()];
+        let all = [Some(&self.current), self.former.as_ref(), self.wanted.as_ref(), Some(&self.left_at_ue)];
         let rules = all.into_iter().flatten().flat_map(Flows::rules);
         let numbers: BTreeSet<u8> =
             rules.filter(|rule| rule.is_reflective()).map(|rule| rule.number).collect();
@@ -394,7 +421,8 @@ impl SessionFlows {
 
     /// The rules with these numbers are reflective: for a session that is read from a document.
     pub(super) fn note_reflective_rules(&mut self, numbers: &[u8]) {
-        let all = [Some(&mut self.current), self.former.as_mut(), self.wanted.as_mut()];
+        let (former, wanted) = (self.former.as_mut(), self.wanted.as_mut());
+        let all = [Some(&mut self.current), former, wanted, Some(&mut self.left_at_ue)];
         for rule in all.into_iter().flatten().flat_map(|flows| &mut flows.rules) {
             rule.content.is_reflective = numbers.contains(&rule.number);
         }
@@ -403,6 +431,17 @@ impl SessionFlows {
     /// The rules that the next decision changes.
     pub(super) fn latest(&self) -> &Flows {
         self.wanted.as_ref().unwrap_or(&self.current)
+    }
+
+    /// The rules that UPF, gNB or UE have, or may have. Their numbers and precedences are not given to others yet.
+    pub(super) fn taken(&self) -> Vec<&Flows> {
+        self.former.iter().chain([&self.current, &self.left_at_ue]).collect()
+    }
+
+    /// The rules that the UE has, or may have, before the change in progress.
+    pub(super) fn at_ue(&self) -> Flows {
+        let before = self.former.as_ref().unwrap_or(&self.current);
+        Flows { rules: before.rules.iter().chain(&self.left_at_ue.rules).cloned().collect() }
     }
 
     /// The change in progress.
@@ -424,7 +463,7 @@ impl SessionFlows {
 
     /// The change is complete: UPF, gNB and UE have the rules.
     pub(super) fn complete(&mut self) {
-        self.former = None;
+        (self.former, self.left_at_ue) = (None, Flows::default());
         if self.wanted.is_none() {
             self.refused = 0;
         }
@@ -440,13 +479,16 @@ impl SessionFlows {
         self.change().is_some_and(|change| change.removed().next().is_some()) && !self.creates()
     }
 
-    /// UE or gNB do not take the rules that the change in progress creates: they are to be removed. Returns them.
+    /// UE or gNB do not take the rules that the change in progress creates: they are to be removed. Returns them. The UE may still have those that the
+    /// change removes: the next command deletes them, too.
     pub(super) fn revert(&mut self) -> Vec<Arc<str>> {
         let Some(former) = self.former.take() else { return Vec::new() };
         let (rest, failed) = self.without_created(&former);
         if failed.is_empty() {
             self.complete();
         } else {
+            let removed = self.current.since(&former).removed();
+            self.left_at_ue.rules.extend(removed.cloned());
             self.wanted = Some(rest);
         }
         failed

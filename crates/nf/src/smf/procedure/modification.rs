@@ -173,7 +173,7 @@ pub(in crate::smf) fn revoke_reflective_qos(
     session.log(env, Level::Info, || "the UE revokes its support of reflective QoS".to_owned());
     consumer::report_revoked_reflective_qos(session, env);
     let qos = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
-    let taken: Vec<_> = session.flows.former.iter().chain([&session.flows.current]).collect();
+    let taken = session.flows.taken();
     let (flows, failed) = session.flows.latest().without_reflection(&taken, &qos);
     fail_rules(session, env, failed, "the UE does not derive their QoS rules");
     apply_decision(state, session, qos, flows);
@@ -186,7 +186,7 @@ fn rules_after(
     decision: &SmPolicyDecision,
     qos: &Qos,
 ) -> (Flows, Vec<Failure>) {
-    let taken: Vec<_> = session.flows.former.iter().chain([&session.flows.current]).collect();
+    let taken = session.flows.taken();
     let latest = session.flows.latest();
     let (flows, failures) = latest.after(decision, &taken, (qos, session.reflective));
     if state.user_plane().is_some_and(|user_plane| user_plane.front.is_some()) && !flows.is_empty() {
@@ -546,7 +546,7 @@ impl AwaitingModificationComplete {
                     return;
                 }
             }
-            // Rules of which it does not know are removed from UPF and gNB.
+            // Rules of which it does not know are removed from UPF and gNB. The command for that deletes what the change removes, too.
             let failed = session.flows.revert();
             return fail_rules(session, env, failed, "the UE did not confirm them");
         }

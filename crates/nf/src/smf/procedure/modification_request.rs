@@ -146,7 +146,7 @@ fn unsupported(flow: &QosFlowDescription) -> Option<GsmCause> {
     is_unsupported.then_some(GsmCause::UnsupportedFiveQiValue)
 }
 
-/// Rules and flows that the UE may have: those in force, and those before the change in progress.
+/// Rules and flows that the UE may have: those in force, those before the change in progress, and those that a failed change has removed.
 struct Known {
     /// A bit for each QFI.
     flows: u64,
@@ -158,7 +158,7 @@ impl Known {
     fn of(session: &SmContext) -> Self {
         let mut known = Self { flows: bit(DEFAULT_QFI), rules: BTreeMap::new() };
         known.add(&[QosRule::match_all(DEFAULT_RULE, DEFAULT_QFI)]);
-        for flows in session.flows.former.iter().chain([&session.flows.current]) {
+        for flows in session.flows.taken() {
             known.add(&flows.qos_rules());
             known.flows |= flows.flows().iter().fold(0_u64, |bits, flow| bits | bit(flow.qfi));
         }

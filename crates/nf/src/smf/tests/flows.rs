@@ -714,6 +714,93 @@ fn an_unreachable_ue_removes_rules_when_its_user_plane_is_active() {
     assert_eq!(rules.iter().map(|rule| rule.operation).collect::<Vec<_>>(), [RuleOperation::Create]);
 }
 
+/// The operations on rules in the last command.
+fn operations(world: &World) -> Vec<(u8, RuleOperation)> {
+    let rules = &command(world).qos_rules.as_ref().unwrap().0;
+    rules.iter().map(|rule| (rule.id, rule.operation)).collect()
+}
+
+/// The rule that is created fails, and the UE still has the one that is removed: until it gets the command that removes both.
+#[test]
+fn an_unreachable_ue_gets_the_removals_of_a_failed_change_when_its_user_plane_is_active() {
+    let mut world = with_voice();
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    world.deactivate();
+    notify(&mut world, |decision| {
+        pcc(decision, "video", 5008, 2, Some(500));
+        remove("voice")(decision);
+    });
+    assert_eq!(operations(&world), [(2, RuleOperation::Delete), (3, RuleOperation::Create)]);
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    let report = &reported(&world)[0].rule_reports[0];
+    assert_eq!(report.pcc_rule_ids, ["video".into()]);
+    assert_eq!(report.rule_status, RuleStatus::Inactive);
+    let removed: Vec<_> = n4(&world).remove_pdrs.iter().map(|remove| remove.pdr_id).collect();
+    assert_eq!(removed, [PdrId(106), PdrId(107)], "the UPF has no others");
+    assert!(qfis(&world).is_empty());
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    assert!(world.bench.timers.is_empty());
+    assert_eq!((reported(&world).len(), pending(&world)), (1, serde_json::json!([])));
+    world.take_ladder();
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    let Some(Ok(Response::SmContextUpdated(data))) = world.answers.last() else { panic!() };
+    let transfer = SetupRequestTransfer::decode(&data.n2_sm_info.as_ref().unwrap().content).unwrap();
+    assert_eq!(transfer.flows.iter().map(|flow| flow.qfi).collect::<Vec<_>>(), [DEFAULT_QFI]);
+    world.gnb_answers();
+    assert_eq!(operations(&world), [(3, RuleOperation::Delete), (2, RuleOperation::Delete)]);
+    let flows = &command(&world).qos_flow_descriptions.as_ref().unwrap().0[1..];
+    let flows: Vec<_> = flows.iter().map(|flow| (flow.qfi, flow.operation)).collect();
+    assert_eq!(flows, [(2, FlowOperation::Delete), (3, FlowOperation::Delete)]);
+    complete(&mut world);
+    // The rates, which the UE may have missed, too.
+    assert!(command(&world).qos_rules.is_none());
+    complete(&mut world);
+    assert!(is_settled(&world));
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    assert!(session.flows.is_default(), "as before the rules");
+}
+
+/// No other rule gets the number of one that the UE may still have.
+#[test]
+fn a_changed_rule_that_an_unreachable_ue_still_has_is_removed_after_a_restart() {
+    let mut world = residency::tracked(with_voice());
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    world.deactivate();
+    notify(&mut world, |decision| pcc(decision, "voice", 5004, 1, Some(128)));
+    (0..10).for_each(|_| world.expire(Timer::T3591));
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+    notify(&mut world, |decision| pcc(decision, "video", 5008, 2, Some(500)));
+    let stored = residency::stored(&mut world);
+    let mut next = restarted(&world, &stored, config());
+    next.associate_retaining(UPF, "upf");
+    assert_eq!(pending(&next), serde_json::json!(["video"]));
+    next.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    next.gnb_answers();
+    assert_eq!(operations(&next), [(3, RuleOperation::Delete), (2, RuleOperation::Delete)]);
+    complete(&mut next);
+    assert_eq!(operations(&next), [(4, RuleOperation::Create)]);
+    complete(&mut next);
+    assert!(is_settled(&next));
+    assert_eq!(qfis(&next), [3]);
+}
+
+#[test]
+fn a_ue_that_rejects_a_change_gets_its_removals_again() {
+    let mut world = with_voice();
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    notify(&mut world, |decision| {
+        pcc(decision, "video", 5008, 2, Some(500));
+        remove("voice")(decision);
+    });
+    gnb_modifies(&mut world, &[3], &[]);
+    world.uplink(PduSessionModificationCommandReject::new(GsmCause::SemanticErrorInTheQosOperation));
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["video".into()]);
+    assert_eq!(n4(&world).remove_pdrs.len(), 2, "the UPF has no others");
+    assert_eq!(operations(&world), [(3, RuleOperation::Delete), (2, RuleOperation::Delete)]);
+    complete(&mut world);
+    assert!(is_settled(&world) && qfis(&world).is_empty());
+}
+
 fn pending(world: &World) -> serde_json::Value {
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     world.bench.nf.describe(&session)["pendingRules"].clone()
