@@ -65,7 +65,7 @@ pub use reply::PendingReply;
 pub use residency::{Change, DocumentSink, RESERVED_COUNTS, StoreScope, StoredKey, Tracker, Tracking};
 pub use rng::Rng;
 pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};
-pub(crate) use store::SDM_SUBSCRIPTIONS;
+pub(crate) use store::{SDM_SUBSCRIPTIONS, nf_in};
 pub use store::{StoreError, StoreRequest, StoreResponse, collection_of, has_room};
 pub(crate) use subscriber::check_trace;
 pub use subscriber::{

@@ -91,8 +91,9 @@ pub enum StoreResponse {
     Full,
 }
 
-/// Documents in one collection of a subscriber: a UE has 15 PDU sessions (TS 24.501 9.4), each with one registration of an SMF.
-const MAX_DOCUMENTS: usize = 32;
+/// Documents in one collection of a subscriber: a UE has 15 PDU sessions (TS 24.501 9.4), and 32 ids are for sessions that the core network numbers
+/// (TS 29.571 5.4.2), each with one registration of an SMF.
+const MAX_DOCUMENTS: usize = 48;
 
 /// The collection of the subscriptions to a subscriber's data.
 pub(crate) const SDM_SUBSCRIPTIONS: &str = "context-data/sdm-subscriptions/";
@@ -121,7 +122,7 @@ pub fn has_room<'a>(resource: &str, documents: impl Iterator<Item = &'a str>) ->
 }
 
 /// The NF instance at the end of a subscription's id, as the UDM makes it. Ids that other UDMs make may name none.
-fn nf_in(resource: &str) -> Option<&str> {
+pub(crate) fn nf_in(resource: &str) -> Option<&str> {
     const UUID: usize = 36;
     let (rest, nf) = resource.split_at_checked(resource.len().checked_sub(UUID)?)?;
     rest.ends_with('-').then_some(nf)

@@ -37,6 +37,12 @@ fn private_key(profile: Profile) -> Arc<HomeNetworkPrivateKey> {
     Arc::new(HomeNetworkPrivateKey::new(profile, &[0x1d; 32]).unwrap())
 }
 
+/// The call whose reply the UDM waits for; removals may precede it.
+fn awaited(seen: &Seen) -> (Tag, &Request) {
+    let (tag, _, request) = seen.calls().pop().unwrap();
+    (tag, request)
+}
+
 /// A data set of the subscriber, as a monitored resource.
 fn resource(data: &str) -> ResourceUri {
     format!("/nudm-sdm/v2/{}/{data}", supi()).as_str().into()
@@ -272,6 +278,7 @@ fn the_former_shard_of_the_same_amf_is_notified_and_its_subscription_ends() {
     let [
         (_, _, Request::DeregistrationNotification(notification)),
         (_, _, Request::RemoveSdmSubscriptions(end)),
+        (_, _, Request::RemoveSdmSubscriptions(_)),
     ] = moved.calls()[..]
     else {
         panic!("{moved:?}")
@@ -440,7 +447,7 @@ fn the_smf_context_that_had_the_session_is_notified_and_its_implicit_subscriptio
         let held = former.map(|context| Response::SmfRegistration(Box::new(registration(context))));
         let reply = held.ok_or_else(|| Box::new(Problem::data_not_found()));
         let seen = bench.reply(asked.call().0, reply);
-        let (tag, request) = seen.call();
+        let (tag, request) = awaited(&seen);
         let Request::RemoveSdmSubscriptions(remove) = request else {
             return (None, seen.operations());
         };
@@ -462,6 +469,28 @@ fn the_smf_context_that_had_the_session_is_notified_and_its_implicit_subscriptio
     assert_eq!(register(Some(2)), (Some(ended), stored));
 }
 
+/// TS 24.501 9.4, TS 29.571 5.4.2. The UDR has room for each of these sessions.
+#[test]
+fn an_smf_registers_for_ids_of_sessions_only() {
+    let mut bench = bench();
+    let mut register = |at: u8, id: u8| {
+        let body = SmfRegistration::new(instance(1), id, Snssai::of_sst(1), plmn());
+        let seen = bench.request(RegisterSmf { ue_id: supi(), pdu_session_id: at, body });
+        let is_refused = seen.operations().is_empty();
+        assert!(!is_refused || seen.cause() == Some(&Cause::MandatoryIeIncorrect));
+        !is_refused
+    };
+    let ids: Vec<u8> = (0..=255).filter(|id| register(*id, *id)).collect();
+    assert_eq!(ids, (1..=15).chain(64..=95).collect::<Vec<u8>>());
+    assert!(!register(1, 2), "the SMF could delete another's registration");
+    let mut documents: Vec<String> = Vec::new();
+    for id in ids {
+        let document = format!("context-data/smf-registrations/{id}");
+        assert!(crate::kit::has_room(&document, documents.iter().map(String::as_str)), "{id}");
+        documents.push(document);
+    }
+}
+
 /// The registration `new` after `former`: the reason in the notification of the former SMF; `Err` if it is refused.
 fn replaced(former: SmfRegistration, new: SmfRegistration) -> Result<Option<DeregistrationReason>, u16> {
     let mut bench = bench();
@@ -470,8 +499,8 @@ fn replaced(former: SmfRegistration, new: SmfRegistration) -> Result<Option<Dere
     if seen.calls().is_empty() {
         return Err(seen.problem().status);
     }
-    if let Request::RemoveSdmSubscriptions(_) = seen.call().1 {
-        seen = bench.reply(seen.call().0, Ok(Response::NoContent));
+    if let Request::RemoveSdmSubscriptions(_) = awaited(&seen).1 {
+        seen = bench.reply(awaited(&seen).0, Ok(Response::NoContent));
     }
     let seen = bench.reply(seen.call().0, Ok(Response::NoContent));
     Ok(seen.calls().into_iter().find_map(|(_, _, request)| match request {
@@ -537,7 +566,7 @@ fn an_smf_instance_that_takes_a_context_over_makes_no_duplicate() {
     let asked = bench.request(RegisterSmf { ue_id: supi(), pdu_session_id: 5, body });
     let former = Response::SmfRegistration(Box::new(registration(1, &context, 1000)));
     let seen = bench.reply(asked.call().0, Ok(former));
-    let (_, Request::RemoveSdmSubscriptions(remove)) = seen.call() else { panic!("{seen:?}") };
+    let (_, Request::RemoveSdmSubscriptions(remove)) = awaited(&seen) else { panic!("{seen:?}") };
     assert_eq!(remove.subs_id, implicit_subscription_of(&context), "that of instance 1");
 }
 

@@ -238,7 +238,7 @@ fn documents_are_bounded_for_each_collection_and_belong_to_a_subscriber() {
         assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), StoreResponse::NoSubscriber);
         database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
         let new = StoreResponse::Done { created_or_found: true };
-        for number in 0..32 {
+        for number in 0..48 {
             assert_eq!(put(&mut database, &format!("context-data/smf-registrations/{number}")), new);
         }
         assert_eq!(put(&mut database, "context-data/smf-registrations/more"), StoreResponse::Full);

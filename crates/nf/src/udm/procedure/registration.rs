@@ -11,7 +11,7 @@
 //! ```
 
 use super::super::config::UdmConfig;
-use super::subscription::implicit_subscription;
+use super::subscription::{UNNAMED_AMFS, implicit_subscription, of_client, of_unnamed};
 use super::{Step, Transaction};
 use crate::kit::{Caller, Identity, check_instance, context_in_reference};
 use pith_sbi::common::{AccessType, PatchItem, PatchOperation};
@@ -68,7 +68,7 @@ impl AwaitingAmfRegistrationUpdate {
             return Step::Answer(Err(problem), Vec::new());
         }
         let notification = self.old.as_ref().and_then(|old| self.deregistration_of(old));
-        let unsubscription = self.old.as_ref().and_then(|old| self.unsubscription_of(old));
+        let unsubscriptions = self.old.as_ref().map(|old| self.unsubscriptions_of(old)).unwrap_or_default();
         let body = self.request.body;
         let response = match self.old {
             Some(_) => Response::Amf3GppAccessRegistration(Box::new(body)),
@@ -78,15 +78,20 @@ impl AwaitingAmfRegistrationUpdate {
                 Response::Amf3GppAccessRegistrationCreated(Box::new(Created { location, body }))
             }
         };
-        Step::Answer(Ok(response), notification.into_iter().chain(unsubscription).collect())
+        Step::Answer(Ok(response), notification.into_iter().chain(unsubscriptions).collect())
     }
 
     /// The end of the old AMF's implicit subscription to the UE's data (TS 29.503 5.2.2.3.2 `implicitUnsubscribe`): an AMF
-    /// that was restarted with another instance id does not end it itself.
-    fn unsubscription_of(&self, old: &Amf3GppAccessRegistration) -> Option<Request> {
-        let subs_id = implicit_subscription(&old.amf_instance_id, &old.dereg_callback_uri);
-        (is_other_context(old, &self.request.body) && old.purge_flag != Some(true))
-            .then(|| RemoveSdmSubscriptions { ue_id: self.request.ue_id.clone(), subs_id }.into())
+    /// that was restarted with another instance id does not end it itself. Whether the old AMF has proven its instance is not known: it has one of two
+    /// ids.
+    fn unsubscriptions_of(&self, old: &Amf3GppAccessRegistration) -> Vec<Request> {
+        if old.purge_flag == Some(true) || !is_other_context(old, &self.request.body) {
+            return Vec::new();
+        }
+        let id = implicit_subscription(&old.amf_instance_id, &old.dereg_callback_uri);
+        let of_unnamed = of_unnamed(&id, UNNAMED_AMFS);
+        let end = |subs_id: String| RemoveSdmSubscriptions { ue_id: self.request.ue_id.clone(), subs_id };
+        vec![end(id).into(), end(of_unnamed).into()]
     }
 
     /// The notification to the old AMF, if it still has the UE (step 14d).
@@ -191,7 +196,8 @@ impl AwaitingRegistrationToModify {
         let ue_id = self.request.ue_id;
         let relay = if change.purge_flag == Some(true) {
             let callback = &checked.dereg_callback_uri;
-            let subs_id = implicit_subscription(&checked.amf_instance_id, callback);
+            let id = implicit_subscription(&checked.amf_instance_id, callback);
+            let subs_id = of_client(id, self.from, UNNAMED_AMFS);
             super::relay::Relay::Purged(Box::new(RemoveSdmSubscriptions { ue_id: ue_id.clone(), subs_id }))
         } else {
             super::relay::Relay::AsItIs

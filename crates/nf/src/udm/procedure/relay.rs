@@ -2,7 +2,9 @@
 //! SMFs (5.3.2.2.3), results of authentications (5.4.2.3).
 
 use super::super::config::UdmConfig;
-use super::subscription::{IMPLICIT, check_subscriber, implicit_subscription, of_subscription};
+use super::subscription::{
+    IMPLICIT, UNNAMED_SMFS, check_subscriber, implicit_subscription, of_client, of_subscription, of_unnamed,
+};
 use super::{Step, Transaction};
 use crate::kit::{Caller, check_instance, context_in_reference};
 use pith_sbi::common::{PlmnIdNid, ServingPlmnId};
@@ -109,6 +111,9 @@ pub(super) fn begin(config: &UdmConfig, from: Caller, request: Request) -> Step 
             (QuerySmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), Relay::AsItIs)
         }
         Request::RegisterSmf(r) => {
+            if let Err(problem) = check_session(&r) {
+                return Step::refuse(problem);
+            }
             let (ue_id, pdu_session_id) = (r.ue_id.clone(), r.pdu_session_id);
             (QuerySmfRegistration { ue_id, pdu_session_id }.into(), Relay::FormerSmfRegistration(r))
         }
@@ -157,7 +162,10 @@ impl Purged {
         let mut ends = Vec::new();
         if let Ok(Response::SmfRegList(registered)) = registrations_or_none(reply) {
             let keeps = |it: &SdmSubscription, of: &SmfRegistration| match subscription_of(of) {
-                Some(id) => it.subscription_id.as_deref() == Some(&*id),
+                Some(id) => {
+                    let ids = [of_unnamed(&id, UNNAMED_SMFS), id];
+                    ids.iter().any(|id| it.subscription_id.as_deref() == Some(id.as_str()))
+                }
                 None => it.nf_instance_id == of.smf_instance_id,
             };
             let lost = others.into_iter().filter(|it| !registered.iter().any(|of| keeps(it, of)));
@@ -167,6 +175,19 @@ impl Purged {
         ends.push(of_amf);
         Step::Answer(Ok(response), ends.into_iter().map(Into::into).collect())
     }
+}
+
+/// A session's id is the UE's (TS 24.501 9.4) or, for a UE without N1 mode, the core network's (TS 29.571 5.4.2): an SMF cannot fill the UDR's room
+/// with others. It is the same in the resource and in the registration: an SMF deletes no other registration than its own.
+fn check_session(request: &RegisterSmf) -> Result<(), Box<Problem>> {
+    let id = request.body.pdu_session_id;
+    if id != request.pdu_session_id {
+        return Err(Problem::mandatory_ie_incorrect("/pduSessionId", "not that of the resource").into());
+    }
+    if !matches!(id, 1..=15 | 64..=95) {
+        return Err(Problem::mandatory_ie_incorrect("/pduSessionId", "reserved").into());
+    }
+    Ok(())
 }
 
 /// Registers an SMF for a session, after the end of the implicit subscription of the SMF context that had the session before: that was lost before
@@ -189,9 +210,11 @@ fn replace_registration(request: RegisterSmf, reply: Reply) -> Step {
     let own = subscription_of(&request.body);
     match former.and_then(|former| subscription_of(&former)).filter(|id| own.as_ref() != Some(id)) {
         Some(subs_id) => {
-            let remove = RemoveSdmSubscriptions { ue_id: request.ue_id.clone(), subs_id };
+            // Whether the former SMF has proven its instance is not known: it has one of two ids.
+            let end = |subs_id: String| RemoveSdmSubscriptions { ue_id: request.ue_id.clone(), subs_id };
+            let (of_unnamed, of_named) = (end(of_unnamed(&subs_id, UNNAMED_SMFS)), end(subs_id));
             let relay = Relay::FormerUnsubscribed(Box::new(request), notification);
-            Step::Call(remove.into(), Transaction::Relay(relay))
+            Step::SendAndCall(vec![of_unnamed.into()], of_named.into(), Transaction::Relay(relay))
         }
         None => store_registration(request, notification),
     }
@@ -292,7 +315,8 @@ fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
     }
     let delete = DeleteSmfRegistration { ue_id: ue_id.clone(), pdu_session_id: registration.pdu_session_id };
     match subscription_of(&registration) {
-        Some(subs_id) => {
+        Some(id) => {
+            let subs_id = of_client(id, from, UNNAMED_SMFS);
             let remove = RemoveSdmSubscriptions { ue_id, subs_id };
             Step::Call(remove.into(), Transaction::Relay(Relay::Unsubscribed(Box::new(delete))))
         }

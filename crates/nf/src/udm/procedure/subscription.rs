@@ -19,7 +19,7 @@
 
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
-use crate::kit::{Caller, Instant, check_instance, context_in_reference};
+use crate::kit::{Caller, Instant, check_instance, context_in_reference, nf_in};
 use pith_sbi::common::{DateTime, PatchItem};
 use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubsModification, SdmSubscribe, SdmSubscription};
 use pith_sbi::nudr_dr::{
@@ -142,23 +142,48 @@ pub(super) fn implicit_subscription(nf_instance_id: &NfInstanceId, callback: &Ur
     }
 }
 
+/// In ids, for all AMFs that prove their NF type only: each may name any instance, and they have one share of the UDR's room under all these names.
+/// No NF has this id: UUIDs of version 0 are not used (RFC 9562 4.2).
+pub(super) const UNNAMED_AMFS: NfInstanceId = NfInstanceId(1);
+
+/// In ids, for all SMFs that prove their NF type only.
+pub(super) const UNNAMED_SMFS: NfInstanceId = NfInstanceId(2);
+
+/// Those of the two that monitor these resources.
+fn unnamed(resources: &[ResourceUri]) -> NfInstanceId {
+    let is_smf = resources.iter().any(|resource| data_set(resource) == Some("sm-data"));
+    if is_smf { UNNAMED_SMFS } else { UNNAMED_AMFS }
+}
+
+/// Whether the client proves its NF type only.
+const fn is_unnamed(from: Caller) -> bool {
+    matches!(from, Caller::Remote { client: Some(client), .. } if !client.is_named)
+}
+
+/// The id of an implicit subscription of a client that proves its NF type only: at its end is the share that has it.
+pub(super) fn of_unnamed(implicit: &str, unnamed: NfInstanceId) -> String {
+    format!("{implicit}-{unnamed}")
+}
+
+/// The id of an implicit subscription of this client.
+pub(super) fn of_client(implicit: String, from: Caller, unnamed: NfInstanceId) -> String {
+    if is_unnamed(from) { of_unnamed(&implicit, unnamed) } else { implicit }
+}
+
 /// The NF in the id of a subscription; one that an earlier version stored names none.
 fn subscriber(id: &str) -> Option<NfInstanceId> {
-    id.split_once('-')?.1.parse().ok()
+    nf_in(id)?.parse().ok()
+}
+
+/// The NF in whose share a subscription is.
+fn share(subscription: &SdmSubscription) -> NfInstanceId {
+    let in_id = subscription.subscription_id.as_deref().and_then(subscriber);
+    in_id.unwrap_or(subscription.nf_instance_id)
 }
 
 /// Only the NF that has subscribed changes and ends its subscription.
 pub(super) fn check_subscriber(id: &str, from: Caller) -> Result<(), Box<Problem>> {
     subscriber(id).map_or(Ok(()), |named| check_instance(named, from))
-}
-
-/// The NF in the id of its subscription. A client that proves its NF type only may name any instance, and has one share of the UDR's room under all
-/// these names: its own id is derived from the type.
-const fn subscriber_in_id(named: NfInstanceId, from: Caller) -> NfInstanceId {
-    match from {
-        Caller::Remote { client: Some(client), .. } if !client.is_named => client.instance,
-        _ => named,
-    }
 }
 
 /// The answer claims only what the UDM does: no optional feature (TS 29.500 6.6.2), and no report at once (TS 29.503 6.1.6.2.3).
@@ -179,12 +204,17 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Sdm
         return Step::refuse(problem);
     }
     remove_unsupported(&mut body);
+    let unnamed = unnamed(&body.monitored_resource_uris);
     let id = match body.implicit_unsubscribe {
-        Some(true) => implicit_subscription(&body.nf_instance_id, &body.callback_reference),
+        Some(true) => {
+            let id = implicit_subscription(&body.nf_instance_id, &body.callback_reference);
+            of_client(id, from, unnamed)
+        }
         _ => {
             // It does not replace another one: the response says so (TS 29.503 6.1.6.2.3).
             body.unique_subscription = None;
-            format!("{:x}-{}", now.as_micros(), subscriber_in_id(body.nf_instance_id, from))
+            let subscriber = if is_unnamed(from) { unnamed } else { body.nf_instance_id };
+            format!("{:x}-{subscriber}", now.as_micros())
         }
     };
     body.subscription_id = Some(id.into());
@@ -219,7 +249,8 @@ impl AwaitingEarlierSubscriptions {
         // The new one replaces that with its id.
         earlier.retain(|subscription| subscription.subscription_id != body.subscription_id);
         // Those of the NF itself, which has a share of the room, are the last ones.
-        earlier.sort_by_key(|subscription| subscription.nf_instance_id == body.nf_instance_id);
+        let own = share(&body);
+        earlier.sort_by_key(|subscription| share(subscription) == own);
         let (_, mut removals) = without_expired(&supi, earlier, time);
         // With one of them removed there is room: the others are not waited for.
         let Some(removal) = removals.pop() else { return create(supi, body, None) };

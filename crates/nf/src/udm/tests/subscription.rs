@@ -1,6 +1,7 @@
 //! Subscriptions to changes of data: monitored resources, expiry, changes; the test acts as the UDR.
 
 use super::*;
+use crate::kit::{Client, SDM_SUBSCRIPTIONS, has_room};
 use pith_sbi::Problem;
 use pith_sbi::common::{PatchItem, PatchResult, ReportItem};
 use pith_sbi::nudm_sdm::{SdmModifySubscription, SdmSubsModification, SubscriptionDataSets};
@@ -56,12 +57,6 @@ fn removed(seen: &Seen) -> Vec<String> {
         _ => None,
     });
     removals.collect()
-}
-
-/// The call whose reply the UDM waits for; removals may precede it.
-fn awaited(seen: &Seen) -> (Tag, &Request) {
-    let (tag, _, request) = seen.calls().pop().unwrap();
-    (tag, request)
 }
 
 /// TS 29.503 5.2.2.3.2. The UDM may be known by another host, port or prefix, such as that of an SCP.
@@ -193,18 +188,92 @@ fn what_the_udm_does_not_do_is_not_in_a_subscription() {
     assert_eq!((kept.supported_features, kept.immediate_report, kept.report), (None, None, None));
 }
 
+/// A foreign NF that proves its type only.
+fn unnamed() -> Caller {
+    let Caller::Remote { exchange, client: Some(client) } = testing::client(77) else { panic!() };
+    Caller::Remote { exchange, client: Some(Client { is_named: false, is_proven: false, ..client }) }
+}
+
 /// A foreign NF that proves its type only would have a share of the UDR's room under each name.
 #[test]
-fn a_client_that_proves_no_instance_has_one_name_in_ids() {
+fn clients_that_prove_no_instance_have_one_share_under_all_names() {
     let mut bench = bench_now();
-    let own = instance(77);
-    let Caller::Remote { exchange, client: Some(client) } = testing::client(77) else { panic!() };
-    let unnamed = Some(crate::kit::Client { is_named: false, ..client });
-    bench.caller = Caller::Remote { exchange, client: unnamed };
-    let body = || subscription(vec![resource("am-data")], None);
-    assert!(subscribed(&mut bench, body()).subscription_id.unwrap().ends_with(&own.to_string()));
+    let mut documents: Vec<String> = Vec::new();
+    // Whether the subscription of an NF of that name has room.
+    let mut subscribes = |caller: Caller, data: &str, name: u32| {
+        bench.caller = caller;
+        bench.now = Instant::from_micros(1_000_000_000 + u64::from(name));
+        let mut body = subscription(vec![resource(data)], None);
+        body.nf_instance_id = instance(name.into());
+        body.implicit_unsubscribe = name.is_multiple_of(2).then_some(true);
+        let id = subscribed(&mut bench, body).subscription_id.unwrap();
+        let document = format!("{SDM_SUBSCRIPTIONS}{id}");
+        let is_stored = has_room(&document, documents.iter().map(String::as_str));
+        documents.extend(is_stored.then_some(document));
+        is_stored
+    };
+    let stored = (1..=99).filter(|name| subscribes(unnamed(), "am-data", *name)).count();
+    assert_eq!(stored, 24);
+    assert!(subscribes(unnamed(), "sm-data", 100), "SMFs have another share than AMFs");
+    assert!(subscribes(testing::client(100), "am-data", 100), "an AMF that proves the instance");
+    assert!(!subscribes(unnamed(), "am-data", 100));
+}
+
+/// The id of the implicit subscription of instance 1 that a client does not prove.
+fn implicit_of_unnamed(data: &str, callback: &str) -> String {
+    let mut bench = bench_now();
+    bench.caller = unnamed();
+    let mut body = subscription(vec![resource(data)], None);
+    body.callback_reference = Uri::new(&root("nf"), callback);
+    body.implicit_unsubscribe = Some(true);
+    let id = subscribed(&mut bench, body).subscription_id.unwrap().to_string();
+    let end = || SdmUnsubscribe { ue_id: supi(), subscription_id: id.clone() };
+    assert_eq!(bench.request(end()).operations(), [Operation::RemoveSdmSubscriptions]);
     bench.caller = testing::client(1);
-    assert!(subscribed(&mut bench, body()).subscription_id.unwrap().ends_with(&instance(1).to_string()));
+    assert_eq!(bench.request(end()).problem().status, 403, "one that proves the instance has another");
+    id
+}
+
+#[test]
+fn the_implicit_subscription_of_an_amf_that_proves_no_instance_ends() {
+    let id = implicit_of_unnamed("am-data", "/namf-callback/v1/sdm-change/1");
+    assert!(removed(&register(2, Some(registration(1)))).contains(&id), "another AMF has registered");
+    let mut bench = bench();
+    bench.caller = unnamed();
+    let modify = purge(&mut bench, "020040");
+    let asked = bench.reply(modify.call().0, Ok(Response::NoContent));
+    let seen = bench.reply(asked.call().0, Err(Box::new(Problem::timed_out())));
+    assert_eq!(removed(&seen), [id]);
+}
+
+#[test]
+fn the_implicit_subscription_of_an_smf_that_proves_no_instance_ends_with_its_registration() {
+    let session = |context: u8| {
+        let mut registration = SmfRegistration::new(instance(1), 5, Snssai::of_sst(1), plmn());
+        let callback = Uri::callback(&root("nf"), &NfType::Smf, "dereg-notify", &reference(context));
+        registration.dereg_callback_uri = Some(callback);
+        registration
+    };
+    let held = |context: u8| Ok(Response::SmfRegistration(Box::new(session(context))));
+    let id_of = |context: u8| {
+        implicit_of_unnamed("sm-data", &format!("/nsmf-callback/v1/sdm-change/{}", reference(context)))
+    };
+    let mut bench = bench();
+    bench.caller = unnamed();
+    let smf_instance_id = Some(instance(1));
+    let asked = bench.request(SmfDeregistration { ue_id: supi(), pdu_session_id: 5, smf_instance_id });
+    assert_eq!(removed(&bench.reply(asked.call().0, held(2))), [id_of(2)]);
+
+    let asked = bench.request(RegisterSmf { ue_id: supi(), pdu_session_id: 5, body: session(1) });
+    assert!(removed(&bench.reply(asked.call().0, held(2))).contains(&id_of(2)), "another context has it");
+
+    bench.caller = testing::CALLER;
+    let modify = purge(&mut bench, "020040");
+    let asked = bench.reply(modify.call().0, Ok(Response::NoContent));
+    let asked = bench.reply(asked.call().0, list([1, 2].map(|context| stored(&id_of(context), None)).into()));
+    let seen = bench.reply(asked.call().0, Ok(Response::SmfRegList(Box::new(vec![session(1)]))));
+    let ended = removed(&seen);
+    assert!(ended.contains(&id_of(2)) && !ended.contains(&id_of(1)), "{ended:?}");
 }
 
 /// As with a change of one.
