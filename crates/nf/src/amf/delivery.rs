@@ -142,11 +142,13 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
         // The SMF's answer has the setup, too: [`add_setup_items`] sends one of them.
         return ue.undelivered.push(Undelivered { message, on_failure: None });
     }
-    if message.n1.is_some()
-        && let Some(session) = ue.session_mut(message.id)
-    {
+    if let Some(session) = ue.session_mut(message.id) {
         // The SMF ends an establishment, or begins another one: the accept that waits is not sent after this message.
-        session.held_setup.take_if(|setup| setup.n1.is_some());
+        let is_modification = matches!(message.n2, Some((Transfer::ModifyRequest, _)));
+        let supersedes = message.n1.is_some() && !is_modification;
+        session
+            .held_setup
+            .take_if(|setup| message.is_release_of_resources() || (supersedes && setup.n1.is_some()));
     }
     if message.is_setup() && (awaits_gnb(ue, env, message.id) || awaits_smf(ue, message.id)) {
         return hold_setup(ue, message);
@@ -209,10 +211,12 @@ fn replace_resources(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage)
     }
 }
 
-/// The gNB is to answer first: which session an answer concerns is known only from the order. The timer of its answer runs: a UE that repeats
-/// its request does not prolong it. Or the SMF is to answer ([`awaits_smf`]).
+/// The gNB is to answer first, since which session an answer concerns is known only from the order; or the SMF is ([`awaits_smf`]). The timer of
+/// the answer runs: a UE that repeats its request does not prolong it. An accept that waits has the setup for a message without one.
 fn hold_setup(ue: &mut UeContext, message: SmfMessage) {
-    if let Some(session) = ue.session_mut(message.id) {
+    if let Some(session) = ue.session_mut(message.id)
+        && (message.n1.is_some() || session.held_setup.as_ref().is_none_or(|held| held.n1.is_none()))
+    {
         session.held_setup = Some(message);
     }
 }
@@ -405,8 +409,12 @@ pub(crate) fn fail_open_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     }
 }
 
-/// The gNB has released the resources of a session, or the SMF has created its SM context: sends the deferred setup.
+/// The gNB has released the resources of a session, or the SMF has created its SM context: sends the deferred setup. In a registration or
+/// authentication, after which another security context may be in use, it waits for the end ([`send_held_setups`]).
 pub(crate) fn send_held_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    if ue.procedure.is_registering() {
+        return;
+    }
     if former_requests(ue, env).is_some_and(|former| former.setups.contains(id)) {
         return;
     }
@@ -415,7 +423,13 @@ pub(crate) fn send_held_setup(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     }
 }
 
-/// The connection is lost: setups that waited for a release are queued for the UE.
+/// A registration or authentication is over: sends the setups that were deferred for it.
+pub(crate) fn send_held_setups(ue: &mut UeContext, env: &mut Env<'_>) {
+    let held: Vec<u8> = ue.sessions.iter().filter(|it| it.held_setup.is_some()).map(|it| it.id).collect();
+    held.into_iter().for_each(|id| send_held_setup(ue, env, id));
+}
+
+/// The connection is lost: setups that waited for an answer are queued for the UE.
 pub(crate) fn keep_held_setups(ue: &mut UeContext) {
     let held: Vec<_> = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take()).collect();
     // The gNB's resources end with the connection.
@@ -524,8 +538,9 @@ pub(crate) fn add_setup_items(ue: &mut UeContext, env: &mut Env<'_>, sessions: &
 }
 
 fn take_setup_items(ue: &mut UeContext, env: &mut Env<'_>) -> Vec<SetupItem> {
-    let (setups, others): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut ue.undelivered).into_iter().partition(is_setup);
+    let queued = std::mem::take(&mut ue.undelivered);
+    let is_due = |kept: &Undelivered| is_setup(kept) && !awaits_smf(ue, kept.message.id);
+    let (setups, others): (Vec<_>, Vec<_>) = queued.into_iter().partition(is_due);
     ue.undelivered = others;
     reachability::note_dequeued(ue);
     let item = |undelivered: Undelivered| {

@@ -4,8 +4,8 @@
 //!  context in the URI (resource, callback, 5G-GUTI)  -> owner of its block
 //!  SUPI, for an operation on the UE's context        -> any shard; the shards forward it until one has the context
 //!  UE address, for a new application session         -> the same
-//!  SUPI (or PEI), for a new session or policy
-//!  association                                       -> from another process: the same shard for each request of the UE
+//!  SUPI, for a new session or policy association     -> from another process: the same shard for each request of the SUPI
+//!  PEI, for a new emergency session without SUPI     -> the same
 //!  otherwise                                         -> any shard
 //! ```
 

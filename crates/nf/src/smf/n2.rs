@@ -38,7 +38,7 @@ pub(super) fn modify_qos_request(session: &SmContext, stale: &[u8]) -> Vec<u8> {
         (Some(session.qos.ambr), vec![default_flow(session)], Vec::new());
     if let Some(change) = session.flows.change().filter(|_| !session.flows.is_at_gnb) {
         flows.extend(change.flows());
-        to_release.extend(change.released().into_iter().filter(|qfi| !session.flows.is_refused(*qfi)));
+        to_release.extend(session.flows.released());
     }
     to_release.extend(stale);
     to_release.sort_unstable();

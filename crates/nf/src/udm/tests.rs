@@ -419,15 +419,19 @@ fn an_amf_changes_only_its_own_registration() {
 fn an_smf_deletes_only_its_own_registration() {
     let mut bench = bench();
     let mut delete = |smf: u128| {
+        // An earlier version stored a registration with any session in it.
+        let in_body = 6;
         bench.caller = testing::client(smf);
         let smf_instance_id = Some(instance(smf));
         let asked = bench.request(SmfDeregistration { ue_id: supi(), pdu_session_id: 1, smf_instance_id });
         assert_eq!(asked.operations(), [Operation::QuerySmfRegistration]);
-        let held = SmfRegistration::new(instance(1), 1, Snssai::of_sst(1), plmn());
+        let held = SmfRegistration::new(instance(1), in_body, Snssai::of_sst(1), plmn());
         bench.reply(asked.call().0, Ok(Response::SmfRegistration(Box::new(held))))
     };
     assert_eq!(delete(2).problem().status, 403);
-    assert_eq!(delete(1).operations(), [Operation::DeleteSmfRegistration]);
+    let seen = delete(1);
+    let Request::DeleteSmfRegistration(delete) = seen.call().1 else { panic!() };
+    assert_eq!(delete.pdu_session_id, 1);
 }
 
 /// The context that had the session was lost, and its subscription would stay; or it is still there, and is to end.

@@ -18,7 +18,7 @@ use super::{Procedure, Step, authentication};
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::n1::{NasOutcome, Silence};
-use crate::amf::{n2, procedure};
+use crate::amf::{delivery, n2, procedure};
 use crate::kit::{Duration, Event, Level};
 use pith_ngap::{Cause, CauseNas, CauseRadioNetwork};
 use pith_sbi::common::DateTime;
@@ -63,8 +63,9 @@ fn release_outdated(ue: &mut UeContext, env: &mut Env<'_>) {
 }
 
 /// The UE has taken the new security context into use.
-pub(super) fn complete(ue: &UeContext, env: &mut Env<'_>) -> Step {
+pub(super) fn complete(ue: &mut UeContext, env: &mut Env<'_>) -> Step {
     ue.log_outcome(env, Level::Info, "Re-authentication", "ok");
+    delivery::send_held_setups(ue, env);
     Step::complete()
 }
 
@@ -85,6 +86,8 @@ pub(super) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationEr
     });
     if matches!(error, RegistrationError::NoAnswer) {
         n2::release(ue, env, error.ngap_cause());
+    } else {
+        delivery::send_held_setups(ue, env);
     }
     NasOutcome::Silent(Silence::Aborted)
 }

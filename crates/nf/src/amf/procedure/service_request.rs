@@ -225,6 +225,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     delivery::add_setup_items(ue, env, &mut sessions);
     let wants_context = ue.initial.wants_context;
     n2::deliver(ue, env, nas_pdu, sessions, wants_context);
+    delivery::send_held_setups(ue, env);
     delivery::send_queued(ue, env);
     ue.log_outcome(env, Level::Info, "Service request", "ok");
     if let Some(update) = ue.take_update() {

@@ -86,6 +86,7 @@ fn created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], reply:
 /// returns the UE's request to it.
 fn not_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], problem: Option<&Problem>) {
     ue.sessions.retain(|session| session.id != id);
+    delivery::drop_queued(ue, id);
     let message = problem.and_then(n1_of);
     // If the SMF has a reject for the UE, the SMF has logged the reason already.
     let level = if message.is_some() { Level::Debug } else { Level::Warn };

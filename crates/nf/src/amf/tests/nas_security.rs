@@ -1,7 +1,8 @@
 //! Unprotected, wrongly protected or replayed messages (TS 24.501 4.4.4.3), and messages that can't
 //! be decoded (clause 7).
 
-use super::world::{GNB, Phone, World, establishment, problem};
+use super::pdu_session::{message, sm_context_created};
+use super::world::{GNB, NgapIe, Phone, World, establishment, problem, transfer};
 use pith_nas::gmm::{GmmStatus, NotificationResponse, RegistrationComplete, ServiceRequest};
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, ServiceType};
 use pith_nas::{GmmCause, GmmMessage, NasCount, SecurityHeaderType};
@@ -193,6 +194,35 @@ fn a_connected_ue_is_authenticated_before_its_uplink_count_wraps_around() {
     phone.send(&mut world, establishment(7));
     assert!(!world.take_ladder().contains("Authenticate"));
     assert_eq!(world.amf.audit().sessions, 3, "messages under the new keys are accepted");
+}
+
+/// The UE may already discard what the former keys protect.
+#[test]
+fn a_setup_waits_for_the_end_of_an_authentication() {
+    for is_aborted in [false, true] {
+        let (mut world, mut phone) = registered();
+        world.script.insert(Operation::PostSmContexts, None);
+        phone.send(&mut world, establishment(5));
+        world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+        set_counts(&mut world, &mut phone, NEAR, 0x100);
+        world.downlinks.clear();
+        phone.send(&mut world, message(5, b"other"));
+        let GmmMessage::AuthenticationRequest(_) = phone.receive(&mut world) else { panic!() };
+        world.take_ladder();
+        sm_context_created(&mut world);
+        assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+        if is_aborted {
+            let request = phone.service_request(ServiceType::Signalling);
+            phone.send(&mut world, request);
+        } else {
+            phone.send(&mut world, Phone::authentication_response());
+            let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut world) else { panic!() };
+            let header = pith_nas::SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
+            let complete = phone.protect(header, pith_nas::gmm::SecurityModeComplete::new());
+            phone.send_pdu(&mut world, complete);
+        }
+        assert!(world.take_ladder().contains("PduSessionResourceSetupRequest"), "{is_aborted}");
+    }
 }
 
 /// TS 24.501 5.4.2.7 c.

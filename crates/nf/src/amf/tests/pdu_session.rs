@@ -317,34 +317,104 @@ fn messages_that_overtake_the_smfs_reply_are_deferred() {
     world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
     phone.send(&mut world, message(5, b"release"));
     let ladder = world.take_ladder();
-    assert!(!ladder.contains("PduSessionResourceSetupRequest") && !ladder.contains("UpdateSmContext"), "{ladder}");
-    let location = "http://smf:80/nsmf-pdusession/v1/sm-contexts/sm-5".parse().unwrap();
-    let created = pith_sbi::Created { location, body: Default::default() };
-    world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
+    assert!(
+        !ladder.contains("PduSessionResourceSetupRequest") && !ladder.contains("UpdateSmContext"),
+        "{ladder}"
+    );
+    sm_context_created(&mut world);
     assert_eq!(world.take_ladder(), "gnb1 <- PduSessionResourceSetupRequest\nsmf  <- UpdateSmContext");
     phone.session_setup_response(&mut world, 5);
     assert!(world.take_ladder().ends_with("smf  <- UpdateSmContext"));
 }
 
-/// The SMF rejects the session with a message, after which its setup is outdated, or fails the creation.
+/// The SMF has created an SM context for session 5.
+pub(super) fn sm_context_created(world: &mut World) {
+    let location = "http://smf:80/nsmf-pdusession/v1/sm-contexts/sm-5".parse().unwrap();
+    let created = pith_sbi::Created { location, body: Default::default() };
+    world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
+}
+
+/// An SMF that sends its accept for session 5 before it answers.
+fn overtaken() -> (World, Phone) {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, establishment(5));
+    world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+    assert!(!world.take_ladder().contains("PduSessionResourceSetupRequest"));
+    (world, phone)
+}
+
+/// The SMF rejects the session with a message, after which its setup is outdated, or has the gNB release what it may have.
+#[test]
+fn a_setup_that_waits_for_an_sm_context_is_superseded() {
+    let release = || Some((NgapIe::PduResRelCmd, &b"release"[..]));
+    for (n1, n2) in [(Some(&b"reject"[..]), None), (None, release()), (Some(b"reject"), release())] {
+        let (mut world, _) = overtaken();
+        world.request(transfer(5, n1, n2)).unwrap();
+        assert!(!world.take_ladder().contains("PduSessionResource"));
+        sm_context_created(&mut world);
+        assert_eq!(world.take_ladder(), "");
+    }
+    let (mut world, mut phone) = overtaken();
+    world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"other")))).unwrap();
+    sm_context_created(&mut world);
+    assert_eq!(came_back(&mut world, &mut phone).payload_container, b"accept", "it is not lost");
+}
+
 #[test]
 fn a_setup_that_waits_for_an_sm_context_ends_with_the_session() {
-    for rejects in [true, false] {
+    for is_idle in [false, true] {
+        let (mut world, mut phone) = overtaken();
+        if is_idle {
+            phone.release(&mut world);
+        }
+        world.take_ladder();
+        world.reply_to(Operation::PostSmContexts, Err(Problem::new(Cause::SystemFailure).into()));
+        assert_eq!(world.amf.audit().sessions, 0);
+        if is_idle {
+            super::paging::comes(&mut world, &mut phone);
+            phone.receive(&mut world);
+        } else {
+            assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
+        }
+        phone.send(&mut world, establishment(5));
+        sm_context_created(&mut world);
+        assert!(!world.take_ladder().contains("PduSessionResource"));
+    }
+}
+
+/// The UE has come back from CM-IDLE before the SMF answers.
+#[test]
+fn a_queued_setup_waits_for_the_sm_context() {
+    for is_held in [true, false] {
         let (mut world, mut phone) = registered();
         world.script.insert(Operation::PostSmContexts, None);
         phone.send(&mut world, establishment(5));
-        world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
-        if rejects {
-            world.request(transfer(5, Some(b"reject"), None)).unwrap();
-            world.take_ladder();
-            let location = "http://smf:80/nsmf-pdusession/v1/sm-contexts/sm-5".parse().unwrap();
-            let created = pith_sbi::Created { location, body: Default::default() };
-            world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
+        let accept = transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")));
+        if is_held {
+            world.request(accept).unwrap();
+            phone.release(&mut world);
         } else {
-            world.take_ladder();
-            world.reply_to(Operation::PostSmContexts, Err(Problem::new(Cause::SystemFailure).into()));
+            phone.release(&mut world);
+            world.request(accept).unwrap();
         }
-        assert!(!world.take_ladder().contains("PduSessionResourceSetupRequest"));
+        world.take_ladder();
+        world.downlinks.clear();
+        super::paging::comes(&mut world, &mut phone);
+        let pith_ngap::Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else {
+            panic!()
+        };
+        assert_eq!(setup.sessions, None);
+        phone.receive(&mut world);
+        phone.context_setup_response(&mut world, &[]);
+        assert!(
+            matches!(phone.receive(&mut world), GmmMessage::ConfigurationUpdateCommand(_)),
+            "after paging"
+        );
+        world.take_ladder();
+        sm_context_created(&mut world);
+        assert_eq!(world.take_ladder(), "gnb1 <- PduSessionResourceSetupRequest");
+        assert_eq!(came_back(&mut world, &mut phone).payload_container, b"accept");
     }
 }
 

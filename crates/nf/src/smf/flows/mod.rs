@@ -112,7 +112,8 @@ pub(super) struct SessionFlows {
     pub refused_by_target: u64,
     /// Flows that the target gNB of a handover has, until downlink packets are sent to it: a bit for each QFI.
     pub at_target: u64,
-    /// Rules that a failed change has removed from UPF and gNB: the UE may have them until it has confirmed the next command.
+    /// Rules that a failed change has removed, which the UE may still have: until the next command, which deletes them, is confirmed or has failed,
+    /// too. `refused` has those of their flows that the gNB has released.
     pub left_at_ue: Flows,
 }
 
@@ -390,6 +391,11 @@ impl<'a> Difference<'a> {
     }
 }
 
+/// A bit for each flow.
+fn bits(qfis: Vec<u8>) -> u64 {
+    qfis.into_iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63))
+}
+
 fn gone<'a>(former: &'a [QosFlow], current: &'a [QosFlow]) -> impl Iterator<Item = &'a QosFlow> {
     former.iter().filter(|flow| current.iter().all(|other| other.qfi != flow.qfi))
 }
@@ -487,11 +493,26 @@ impl SessionFlows {
         if failed.is_empty() {
             self.complete();
         } else {
-            let removed = self.current.since(&former).removed();
-            self.left_at_ue.rules.extend(removed.cloned());
+            let removed = self.current.since(&former);
+            self.refused |= bits(removed.released());
+            self.left_at_ue.rules.extend(removed.removed().cloned());
             self.wanted = Some(rest);
         }
         failed
+    }
+
+    /// As [`revert`](Self::revert): the gNB has refused the whole change, and still has the flows that it removes.
+    pub(super) fn revert_at_gnb(&mut self) -> Vec<Arc<str>> {
+        let (added, released) = (bits(self.added()), bits(self.released()));
+        let failed = self.revert();
+        self.refused = (self.refused | added) & !released;
+        failed
+    }
+
+    /// The flows that the gNB is to release for the change in progress, and for failed ones before it.
+    pub(super) fn released(&self) -> Vec<u8> {
+        let released = self.current.since(&self.at_ue()).released();
+        released.into_iter().filter(|qfi| !self.is_refused(*qfi)).collect()
     }
 
     /// The UPF has refused the change in progress, and has the rules before it. What the change removes is still to be removed. Returns the

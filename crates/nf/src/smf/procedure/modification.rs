@@ -378,9 +378,7 @@ pub(in crate::smf) fn on_gnb_failure(session: &mut SmContext, env: &mut Env<'_>)
     }
     session.stop(env, SessionTimer::T3591);
     session.modification = None;
-    let added = session.flows.added();
-    let failed = session.flows.revert();
-    session.flows.refused |= added.into_iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
+    let failed = session.flows.revert_at_gnb();
     fail_rules(session, env, failed, "the gNB does not modify the session's resources");
 }
 

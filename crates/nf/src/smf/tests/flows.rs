@@ -543,6 +543,32 @@ fn a_change_that_the_gnb_refuses_ends_before_the_ue_gets_it() {
     assert!(is_settled(&world) && qfis(&world).is_empty());
 }
 
+/// The gNB still has the flow that the change removes, and none that it adds.
+#[test]
+fn a_gnb_that_refuses_a_change_gets_its_removals_again() {
+    let mut world = with_voice();
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    notify(&mut world, |decision| {
+        pcc(decision, "video", 5008, 2, Some(500));
+        remove("voice")(decision);
+    });
+    let released = |world: &World| {
+        let to_release = n2(world).unwrap().to_release.into_iter();
+        to_release.map(|(qfi, _)| qfi).collect::<Vec<_>>()
+    };
+    assert_eq!(released(&world), [2]);
+    let transfer = ModifyUnsuccessfulTransfer { cause: NO_RESOURCES }.encode();
+    gnb_sends(&mut world, N2SmInfoType::PduResModFail, transfer);
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["video".into()]);
+    assert_eq!(n4(&world).remove_pdrs.len(), 2, "the UPF has removed voice");
+    assert_eq!(released(&world), [2]);
+    assert_eq!(operations(&world), [(3, RuleOperation::Delete), (2, RuleOperation::Delete)]);
+    gnb_modifies(&mut world, &[], &[]);
+    complete(&mut world);
+    assert!(is_settled(&world) && qfis(&world).is_empty());
+    assert!(world.bench.nf.sessions.iter().next().unwrap().1.flows.is_default());
+}
+
 fn gnb_modifies_nothing(world: &mut World, cause: CauseRadioNetwork) {
     let cause = Cause::RadioNetwork(cause);
     gnb_sends(world, N2SmInfoType::PduResModFail, ModifyUnsuccessfulTransfer { cause }.encode());
@@ -797,6 +823,12 @@ fn a_ue_that_rejects_a_change_gets_its_removals_again() {
     assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["video".into()]);
     assert_eq!(n4(&world).remove_pdrs.len(), 2, "the UPF has no others");
     assert_eq!(operations(&world), [(3, RuleOperation::Delete), (2, RuleOperation::Delete)]);
+    let to_release = n2(&world).unwrap().to_release;
+    assert_eq!(
+        to_release.iter().map(|(qfi, _)| *qfi).collect::<Vec<_>>(),
+        [3],
+        "the gNB has released the other one"
+    );
     complete(&mut world);
     assert!(is_settled(&world) && qfis(&world).is_empty());
 }

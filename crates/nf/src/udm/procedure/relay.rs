@@ -43,7 +43,7 @@ pub(in crate::udm) enum Relay {
     /// The subscription of the SMF of the former registration has ended: then the new one is stored.
     FormerUnsubscribed(Box<RegisterSmf>, Option<Box<DeregistrationNotification>>),
     /// The registration that an SMF deletes.
-    SmfRegistrationToDelete(Supi, Caller),
+    SmfRegistrationToDelete(Supi, u8, Caller),
     /// The authentication event, as a resource of the UDM.
     Confirmed(Supi, AuthEvent),
     /// The next of the requested data sets.
@@ -118,7 +118,7 @@ pub(super) fn begin(config: &UdmConfig, from: Caller, request: Request) -> Step 
             (QuerySmfRegistration { ue_id, pdu_session_id }.into(), Relay::FormerSmfRegistration(r))
         }
         Request::SmfDeregistration(r) => {
-            let relay = Relay::SmfRegistrationToDelete(r.ue_id.clone(), from);
+            let relay = Relay::SmfRegistrationToDelete(r.ue_id.clone(), r.pdu_session_id, from);
             (QuerySmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), relay)
         }
         Request::ConfirmAuth(r) => {
@@ -304,7 +304,7 @@ fn subscription_of(registration: &SmfRegistration) -> Option<String> {
 
 /// Deletes the registration of an SMF, if it is the caller's (TS 29.503 5.3.2.4), after the SMF's implicit subscription to the data of that
 /// session, which its callback URIs name: an SMF that gets no answer repeats its request as long as the registration is there.
-fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
+fn delete_registration((ue_id, pdu_session_id): (Supi, u8), from: Caller, reply: Reply) -> Step {
     let registration = match reply {
         Ok(Response::SmfRegistration(registration)) => registration,
         Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no registration")),
@@ -313,7 +313,7 @@ fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
     if let Err(problem) = check_instance(registration.smf_instance_id, from) {
         return Step::refuse(problem);
     }
-    let delete = DeleteSmfRegistration { ue_id: ue_id.clone(), pdu_session_id: registration.pdu_session_id };
+    let delete = DeleteSmfRegistration { ue_id: ue_id.clone(), pdu_session_id };
     match subscription_of(&registration) {
         Some(id) => {
             let subs_id = of_client(id, from, UNNAMED_SMFS);
@@ -385,7 +385,9 @@ impl Relay {
             Self::SmfRegistered(request, notification) => {
                 return smf_registered(config, *request, notification, reply);
             }
-            Self::SmfRegistrationToDelete(supi, from) => return delete_registration(supi, from, reply),
+            Self::SmfRegistrationToDelete(supi, id, from) => {
+                return delete_registration((supi, id), from, reply);
+            }
             Self::Unsubscribed(delete) => {
                 return match reply {
                     Err(problem) if problem.status != 404 => Step::Answer(Err(problem), Vec::new()),

@@ -57,6 +57,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     n2::deliver(ue, env, nas_pdu, activated.sessions, wants_context);
     ue.reallocation = None;
     ue.note_restrictions_sent();
+    delivery::send_held_setups(ue, env);
     delivery::send_queued(ue, env);
     if !is_confirmed {
         ue.log_outcome(env, Level::Info, procedure_name(kind), "ok");
