@@ -125,9 +125,7 @@ impl Pcf {
     ) -> Result<Response, Box<Problem>> {
         let mut request = context.asc_req_data.ok_or_else(|| Problem::mandatory_ie_missing("ascReqData"))?;
         check_events(&mut request.ev_subsc, &request.notif_uri.root, "/ascReqData/evSubsc")?;
-        if request.ue_ipv4.is_none() && request.ue_ipv6.is_none() {
-            return Err(Problem::mandatory_ie_missing("ueIpv4 or ueIpv6").into());
-        }
+        check_address(&request)?;
         let unbound = || Box::new(Problem::new(Cause::PduSessionNotAvailable));
         let key = self.bound_session(&request).ok_or_else(unbound)?;
         let association = self.associations.get_mut(key).ok_or_else(unbound)?;
@@ -341,6 +339,24 @@ impl Addresses {
                 let is_in = |(own, of): (Ipv6Addr, u8)| length >= of && first_address(v6, of) == own;
                 self.v6.is_some_and(is_in)
             }
+        }
+    }
+}
+
+/// A request has one address of the UE (TS 29.514 5.6.2.3; `oneOf` in A.2). No session has a MAC address.
+fn check_address(request: &AppSessionContextReqData) -> Result<(), Box<Problem>> {
+    let addresses = [
+        ("ueIpv4", request.ue_ipv4.is_some()),
+        ("ueIpv6", request.ue_ipv6.is_some()),
+        ("ueMac", request.ue_mac.is_some()),
+    ];
+    let mut given = addresses.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name);
+    match (given.next(), given.next()) {
+        (None, _) => Err(Problem::mandatory_ie_missing("ueIpv4 or ueIpv6").into()),
+        (Some(_), None) => Ok(()),
+        (Some(one), Some(other)) => {
+            let why = format!("a request with {one} has no other address of the UE");
+            Err(Problem::mandatory_ie_incorrect(&format!("/ascReqData/{other}"), why).into())
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) struct Rules {
     pub(super) unanswered: Vec<Arc<str>>,
     /// Application sessions, by their numbers.
     pub(super) applications: BTreeMap<u32, super::applications::Application>,
-    /// Number of the last application session.
+    /// Number of the last application session, also if that is deleted; 0: there was none.
     pub(super) last: u32,
 }
 
@@ -84,9 +84,10 @@ pub(super) struct Rule {
 }
 
 impl Rules {
-    /// Whether the session has, and has had, none.
+    /// Whether the session has none, and has had no application session: the number of a deleted one is not used again.
     pub(super) fn is_empty(&self) -> bool {
-        self.rules.is_empty() && self.unanswered.is_empty() && self.applications.is_empty()
+        let has_none = self.rules.is_empty() && self.unanswered.is_empty() && self.applications.is_empty();
+        has_none && self.last == 0
     }
 
     /// Adds the rules to a decision.

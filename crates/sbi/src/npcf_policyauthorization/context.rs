@@ -53,6 +53,8 @@ record! {
             ue_ipv4: Ipv4Addr,
             /// IPv6 address of the UE.
             ue_ipv6: Ipv6Addr,
+            /// MAC address of the UE, in an Ethernet session.
+            ue_mac: Arc<str>,
         }
         repeated {
             /// Its media components, by their numbers.

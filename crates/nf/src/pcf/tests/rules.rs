@@ -358,6 +358,38 @@ fn the_media_of_an_application_become_rules_of_the_session_with_its_address() {
     assert_eq!(seen.cause(), Some(&Cause::ApplicationSessionContextNotFound));
 }
 
+/// An AF that has no answer to its deletion repeats it.
+#[test]
+fn no_application_session_gets_the_id_of_a_deleted_one() {
+    let (mut bench, _) = with_session();
+    bench.nf.track_contexts(Tracking::default());
+    let (first, seen) = called(&mut bench, call(None));
+    bench.reply(notified(&seen).0, Ok(Response::NoContent));
+    let delete = DeleteAppSession { app_session_id: first.clone() };
+    let seen = bench.request(delete.clone());
+    assert_eq!(seen.answer(), &Response::NoContent);
+    bench.reply(notified(&seen).0, Ok(Response::NoContent));
+    // An operator's rule comes and goes, too.
+    for order in [add(voice()), remove("voice")] {
+        let (_, seen) = self::order(&mut bench, &order);
+        bench.reply(notified(&seen).0, Ok(Response::NoContent));
+    }
+    let mut stored = Stored::default();
+    stored.store(&mut bench.nf, StoreScope::Changed);
+    let mut next = self::bench();
+    next.nf.track_contexts(Tracking::default());
+    stored.restore(next.now, &mut next.nf, false);
+    for mut bench in [bench, next] {
+        let (second, seen) = called(&mut bench, call(None));
+        assert_ne!(second, first);
+        bench.reply(notified(&seen).0, Ok(Response::NoContent));
+        let seen = bench.request(delete.clone());
+        assert_eq!(seen.cause(), Some(&Cause::ApplicationSessionContextNotFound));
+        let seen = bench.request(GetAppSession { app_session_id: second });
+        assert!(matches!(seen.answer(), Response::AppSessionContext(_)));
+    }
+}
+
 /// Changes an application session.
 fn patch(bench: &mut Bench<Pcf>, id: &str, update: Value) -> Seen {
     let body: AppSessionContextUpdateDataPatch =
@@ -645,6 +677,36 @@ fn an_application_is_bound_by_address_and_data_network() {
     let flows = data.med_components.get_mut("1").unwrap().med_sub_comps.get_mut("1").unwrap();
     flows.f_descs = vec!["permit out 17 from 192.0.2.9 to 10.45.0.3".into()];
     called(&mut bench, context);
+}
+
+/// TS 29.514 A.2: `oneOf`.
+#[test]
+fn an_application_names_one_address_of_the_ue() {
+    let (mut bench, _) = with_session();
+    type Change = fn(&mut AppSessionContextReqData);
+    let wrong: [(Change, &str); 3] = [
+        (|data| data.ue_ipv6 = Some("2001:db8::1".parse().unwrap()), "/ascReqData/ueIpv6"),
+        (|data| data.ue_mac = Some("02-00-00-00-00-01".into()), "/ascReqData/ueMac"),
+        (
+            |data| {
+                (data.ue_ipv4, data.ue_ipv6) = (None, Some("2001:db8::1".parse().unwrap()));
+                data.ue_mac = Some("02-00-00-00-00-01".into());
+            },
+            "/ascReqData/ueMac",
+        ),
+    ];
+    for (change, param) in wrong {
+        let mut context = call(None);
+        change(context.asc_req_data.as_mut().unwrap());
+        let seen = bench.request(PostAppSession { body: context });
+        let problem = seen.problem();
+        assert_eq!((problem.status, &*problem.details.invalid_params[0].param), (400, param));
+    }
+    let mut ethernet = call(None);
+    let data = ethernet.asc_req_data.as_mut().unwrap();
+    (data.ue_ipv4, data.ue_mac) = (None, Some("02-00-00-00-00-01".into()));
+    let seen = bench.request(PostAppSession { body: ethernet });
+    assert_eq!(seen.cause(), Some(&Cause::PduSessionNotAvailable));
 }
 
 #[test]
