@@ -222,9 +222,7 @@ fn on_n1_message(
         GsmBody::GsmStatus(status) => {
             session.log(env, Level::Debug, || format!("the UE sends 5GSM STATUS: {}", status.cause));
             acknowledge(reply, env.out);
-            if matches!(status.cause, GsmCause::InvalidPduSessionIdentity | GsmCause::PtiMismatch) {
-                return on_refused_identity(state, session, env, pti);
-            }
+            return on_status(state, session, env, pti, status.cause);
         }
         // The UE wants to transfer it from another access or from EPS, where this SMF has no session (TS 24.501 6.4.1.4.1). It may request a new one.
         GsmBody::PduSessionEstablishmentRequest(_) => {
@@ -322,6 +320,21 @@ fn on_release_complete(state: State, session: &mut SmContext, env: &mut Env<'_>)
             state
         }
     }
+}
+
+/// 5GSM STATUS (TS 24.501 6.5.3). With the PTI of PDU SESSION MODIFICATION COMMAND, #43, #47, #81 and #97 end the modification as if the UE had
+/// rejected it: with #43, the session, too. After other causes the SMF sends the command again.
+fn on_status(state: State, session: &mut SmContext, env: &mut Env<'_>, pti: u8, cause: GsmCause) -> State {
+    let is_of_identity = matches!(cause, GsmCause::InvalidPduSessionIdentity | GsmCause::PtiMismatch);
+    let is_of_message =
+        matches!(cause, GsmCause::InvalidPtiValue | GsmCause::MessageTypeNonExistentOrNotImplemented);
+    let is_modified =
+        pti == UNASSIGNED_PTI && session.modification.is_some() && state.release_pti().is_none();
+    if is_modified && (is_of_identity || is_of_message) {
+        refused_transfer::on_command_ended(&state, session, env);
+        return modification::on_modification_reject(state, session, env, cause);
+    }
+    if is_of_identity { on_refused_identity(state, session, env, pti) } else { state }
 }
 
 /// 5GSM STATUS #43 or #47: the UE does not know the session, or the PTI (TS 24.501 6.5.3).

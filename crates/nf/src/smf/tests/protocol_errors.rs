@@ -1,8 +1,11 @@
 //! 5GSM messages with an unknown, erroneous or unforeseen PTI, identity, type or information element (TS 24.501 7.2 to 7.5).
 
+use super::flows::{awaiting_complete, gnb_modifies, is_settled, listening, n2, qfis, reported, voice};
+use super::policy::{notify, rule};
 use super::world::*;
+use crate::kit::Timer;
 use pith_nas::gsm::{
-    PduSessionEstablishmentRequest, PduSessionModificationRequest, PduSessionReleaseComplete,
+    GsmStatus, PduSessionEstablishmentRequest, PduSessionModificationRequest, PduSessionReleaseComplete,
     PduSessionReleaseRequest,
 };
 use pith_nas::ie::IntegrityProtectionMaximumDataRate;
@@ -152,5 +155,54 @@ fn a_session_whose_setup_response_is_wrong_is_released_at_gnb_and_ue() {
         let n2 = body.n2_info_container.as_ref().unwrap().sm_info.as_ref().unwrap();
         let kind = n2.n2_info_content.as_ref().unwrap().ngap_ie_type.clone();
         assert_eq!(kind, Some(NgapIeType::PduResRelCmd));
+    }
+}
+
+/// TS 24.501 6.5.3: as if it had rejected the command.
+#[test]
+fn a_modification_that_the_ue_answers_with_5gsm_status_ends() {
+    let unknown_type = GsmCause::MessageTypeNonExistentOrNotImplemented;
+    for cause in [GsmCause::PtiMismatch, GsmCause::InvalidPtiValue, unknown_type] {
+        let mut world = listening();
+        notify(&mut world, voice);
+        gnb_modifies(&mut world, &[2], &[]);
+        world.uplink_with(0, GsmStatus::new(cause));
+        assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+        assert_eq!(n2(&world).unwrap().to_release[0].0, 2);
+        // The command that deletes the rule.
+        world.uplink_with(0, GsmStatus::new(cause));
+        assert!(is_settled(&world) && qfis(&world).is_empty());
+        assert!(world.bench.timers.is_empty(), "{:?}", world.bench.timers);
+        world.take_ladder();
+        world.uplink_with(0, GsmStatus::new(cause));
+        assert_eq!(world.take_ladder(), "amf <- 204", "no modification is in progress");
+    }
+}
+
+#[test]
+fn a_modification_of_a_session_that_the_ue_does_not_have_ends_with_the_session() {
+    let mut world = World::established();
+    notify(&mut world, rule(50, 9));
+    world.uplink_with(0, GsmStatus::new(GsmCause::InvalidPduSessionIdentity));
+    world.is_quiet();
+}
+
+#[test]
+fn a_command_that_the_ue_can_not_process_is_sent_again() {
+    let causes = [
+        GsmCause::InvalidMandatoryInformation,
+        GsmCause::MessageTypeNotCompatibleWithTheProtocolState,
+        GsmCause::ConditionalIeError,
+    ];
+    for cause in causes {
+        let mut world = awaiting_complete();
+        world.take_ladder();
+        world.uplink_with(0, GsmStatus::new(cause));
+        // That of another procedure says nothing about the command.
+        world.uplink_with(9, GsmStatus::new(GsmCause::InvalidPtiValue));
+        assert_eq!(world.take_ladder(), "amf <- 204\namf <- 204");
+        world.expire(Timer::T3591);
+        assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+        assert_eq!(qfis(&world), [2]);
     }
 }
