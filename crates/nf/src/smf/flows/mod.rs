@@ -501,11 +501,40 @@ impl SessionFlows {
         failed
     }
 
-    /// As [`revert`](Self::revert): the gNB has refused the whole change, and still has the flows that it removes.
+    /// As [`revert`](Self::revert): the gNB has refused the whole change, and still has the flows that it removes or modifies.
     pub(super) fn revert_at_gnb(&mut self) -> Vec<Arc<str>> {
-        let (added, released) = (bits(self.added()), bits(self.released()));
+        let (added, released) = (bits(self.added()) & !self.modified(), bits(self.released()));
         let failed = self.revert();
         self.refused = (self.refused | added) & !released;
+        failed
+    }
+
+    /// The flows that the change in progress modifies at the gNB, which keeps them as they were if it refuses that (TS 38.413 8.2.3.2): a bit for each
+    /// QFI.
+    fn modified(&self) -> u64 {
+        let had = self.former.as_ref().map_or_else(Vec::new, Flows::flows);
+        bits(self.added()) & bits(had.iter().map(|flow| flow.qfi).collect()) & !self.refused
+    }
+
+    /// The gNB has refused to add or to modify these flows. Of one that it had before the change in progress only the rules fail that the change creates.
+    /// Returns the rules that are to be removed.
+    pub(super) fn refuse_change(&mut self, is_refused: impl Fn(u8) -> bool) -> Vec<Arc<str>> {
+        let Some(former) = self.former.clone() else { return self.refuse(is_refused) };
+        let modified = self.modified();
+        let is_kept = |qfi: u8| modified & 1 << (qfi & 63) != 0;
+        // Another precedence makes no other rule of it.
+        let is_changed =
+            |rule: &Rule| former.find(&rule.id).is_none_or(|before| before.content != rule.content);
+        let fails = |rule: &&Rule| is_kept(rule.qfi) && is_refused(rule.qfi) && is_changed(rule);
+        let created = self.current.since(&former).created().filter(fails);
+        let created: Vec<u8> = created.map(|rule| rule.number).collect();
+        let mut failed = self.refuse(|qfi| is_refused(qfi) && !is_kept(qfi));
+        let mut rest = self.latest().clone();
+        let gone = rest.rules.extract_if(.., |rule| created.contains(&rule.number));
+        failed.extend(gone.map(|rule| rule.id));
+        if !failed.is_empty() {
+            self.wanted = Some(rest);
+        }
         failed
     }
 

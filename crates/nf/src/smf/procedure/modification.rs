@@ -350,7 +350,7 @@ pub(in crate::smf) fn on_gnb_modified(
     session.flows.is_at_gnb = true;
     session.gnb.note_flows_answered(|qfi| accepted.contains(&qfi) || has_refused(qfi));
     let is_missing = |qfi: u8| asked.contains(&qfi) && !accepted.contains(&qfi);
-    let failed = session.flows.refuse(|qfi| has_refused(qfi) || is_missing(qfi));
+    let failed = session.flows.refuse_change(|qfi| has_refused(qfi) || is_missing(qfi));
     fail_rules(session, env, failed, "the gNB has no resources for their flows");
 }
 

@@ -569,6 +569,66 @@ fn a_gnb_that_refuses_a_change_gets_its_removals_again() {
     assert!(world.bench.nf.sessions.iter().next().unwrap().1.flows.is_default());
 }
 
+/// The guaranteed uplink rate of each flow besides the default one, in the last request to the gNB.
+fn requested(world: &World) -> Vec<(u8, BitRate)> {
+    let flows = n2(world).unwrap().flows.into_iter();
+    flows.filter_map(|flow| Some((flow.qfi, flow.gbr?.guaranteed.uplink))).collect()
+}
+
+/// TS 38.413 8.2.3: the gNB keeps the flow as it was, and so do the rules that it had.
+#[test]
+fn a_rule_stays_if_the_gnb_refuses_more_for_its_flow() {
+    for refuses_all in [false, true] {
+        let mut world = with_voice();
+        world.script.insert(Operation::UpdateSmPolicy, None);
+        notify(&mut world, |decision| pcc(decision, "more", 5006, 1, Some(900)));
+        assert_eq!(requested(&world), [(2, BitRate::kbps(964))]);
+        if refuses_all {
+            let transfer = ModifyUnsuccessfulTransfer { cause: NO_RESOURCES }.encode();
+            gnb_sends(&mut world, N2SmInfoType::PduResModFail, transfer);
+        } else {
+            gnb_modifies(&mut world, &[DEFAULT_QFI], &[2]);
+            complete(&mut world);
+        }
+        assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["more".into()]);
+        let removed: Vec<_> = n4(&world).remove_pdrs.iter().map(|remove| remove.pdr_id).collect();
+        assert_eq!(removed, [PdrId(106), PdrId(107)], "those of the new rule");
+        assert_eq!(operations(&world), [(3, RuleOperation::Delete)]);
+        assert_eq!(
+            (requested(&world), n2(&world).unwrap().to_release),
+            (vec![(2, BitRate::kbps(64))], vec![])
+        );
+        // It refuses once more: nothing is left to remove.
+        gnb_modifies(&mut world, &[DEFAULT_QFI], &[2]);
+        complete(&mut world);
+        assert!(is_settled(&world) && world.bench.timers.is_empty());
+        assert_eq!((qfis(&world), reported(&world).len()), (vec![2], 1));
+    }
+}
+
+/// The gNB still has the flow of the rule before the change.
+#[test]
+fn a_flow_that_the_gnb_does_not_modify_is_released_with_its_last_rule() {
+    for refuses_all in [false, true] {
+        let mut world = with_voice();
+        world.script.insert(Operation::UpdateSmPolicy, None);
+        notify(&mut world, |decision| pcc(decision, "voice", 5004, 1, Some(900)));
+        assert_eq!(requested(&world), [(2, BitRate::kbps(900))]);
+        if refuses_all {
+            let transfer = ModifyUnsuccessfulTransfer { cause: NO_RESOURCES }.encode();
+            gnb_sends(&mut world, N2SmInfoType::PduResModFail, transfer);
+        } else {
+            gnb_modifies(&mut world, &[DEFAULT_QFI], &[2]);
+            complete(&mut world);
+        }
+        assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+        assert_eq!(n2(&world).unwrap().to_release.iter().map(|(qfi, _)| *qfi).collect::<Vec<_>>(), [2]);
+        gnb_modifies(&mut world, &[], &[]);
+        complete(&mut world);
+        assert!(is_settled(&world) && qfis(&world).is_empty());
+    }
+}
+
 fn gnb_modifies_nothing(world: &mut World, cause: CauseRadioNetwork) {
     let cause = Cause::RadioNetwork(cause);
     gnb_sends(world, N2SmInfoType::PduResModFail, ModifyUnsuccessfulTransfer { cause }.encode());
