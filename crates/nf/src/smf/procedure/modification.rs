@@ -345,7 +345,11 @@ pub(in crate::smf) fn on_gnb_modified(
     let is_named = |qfi: &u8| accepted.contains(qfi) || has_refused(*qfi);
     if session.gnb.modifications > 0 && !asked.is_empty() && !asked.iter().any(is_named) {
         session.log(env, Level::Info, || "the gNB answers an earlier modification".to_owned());
-        return;
+        let late = (0..64).filter(|qfi| has_refused(*qfi)).fold(0, |bits, qfi| bits | bit(qfi));
+        let late = late & session.gnb.unanswered_flows;
+        session.gnb.unanswered_flows &= !late;
+        let failed = session.flows.refuse(|qfi| late & bit(qfi) != 0);
+        return fail_rules(session, env, failed, "the gNB has no resources for their flows");
     }
     session.flows.is_at_gnb = true;
     session.gnb.note_flows_answered(|qfi| accepted.contains(&qfi) || has_refused(qfi));

@@ -634,6 +634,27 @@ fn gnb_modifies_nothing(world: &mut World, cause: CauseRadioNetwork) {
     gnb_sends(world, N2SmInfoType::PduResModFail, ModifyUnsuccessfulTransfer { cause }.encode());
 }
 
+/// The UE's answer has overtaken the gNB's, and the next change has begun.
+#[test]
+fn a_late_refusal_of_a_confirmed_flow_ends_its_rule() {
+    let mut world = listening();
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    notify(&mut world, voice);
+    complete(&mut world);
+    notify(&mut world, |decision| pcc(decision, "video", 5008, 2, Some(500)));
+    assert_eq!(qfis(&world), [2, 3]);
+    gnb_modifies(&mut world, &[DEFAULT_QFI], &[2]);
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+    gnb_modifies(&mut world, &[DEFAULT_QFI, 3], &[]);
+    complete(&mut world);
+    assert_eq!(operations(&world), [(2, RuleOperation::Delete)]);
+    assert_eq!(n2(&world).unwrap().to_release, [], "it has no such flow");
+    gnb_modifies(&mut world, &[DEFAULT_QFI], &[]);
+    complete(&mut world);
+    assert!(is_settled(&world));
+    assert_eq!((qfis(&world), reported(&world).len()), (vec![3], 1));
+}
+
 /// As if it had refused the flow (TS 23.502 4.3.3.2 step 8a).
 #[test]
 fn a_change_that_the_gnb_refuses_after_the_ue_has_confirmed_it_is_undone() {
