@@ -114,8 +114,9 @@ impl World {
         if may_be_outdated && reported.has("a tunnel that the gNB does not have") {
             return true;
         }
-        // An AMF of a set sends a UE back whose AMF has returned within its lease (ADR 0024).
-        let sends_back = self.plan.instances > 0 && self.crash_points.crashed.is_some();
+        // An AMF of a set sends a UE back whose AMF has returned within its lease (ADR 0024), also after a restart that is no fault.
+        let has_returned = self.processes.iter().any(|process| process.incarnation > 0);
+        let sends_back = self.plan.instances > 0 && (has_returned || self.crash_points.crashed.is_some());
         // A gNB that has seen a UE's id can have its path switched (TS 38.413 8.4.4): the UE's own gNB does not learn it.
         let may_be_unknown = sends_back || self.enemy.has_switched();
         may_be_unknown && reported.is_unknown_ue()
