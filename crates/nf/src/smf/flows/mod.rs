@@ -392,8 +392,8 @@ impl<'a> Difference<'a> {
 }
 
 /// A bit for each flow.
-fn bits(qfis: Vec<u8>) -> u64 {
-    qfis.into_iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63))
+fn bits(qfis: &[u8]) -> u64 {
+    qfis.iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63))
 }
 
 fn gone<'a>(former: &'a [QosFlow], current: &'a [QosFlow]) -> impl Iterator<Item = &'a QosFlow> {
@@ -494,7 +494,7 @@ impl SessionFlows {
             self.complete();
         } else {
             let removed = self.current.since(&former);
-            self.refused |= bits(removed.released());
+            self.refused |= bits(&removed.released());
             self.left_at_ue.rules.extend(removed.removed().cloned());
             self.wanted = Some(rest);
         }
@@ -503,7 +503,7 @@ impl SessionFlows {
 
     /// As [`revert`](Self::revert): the gNB has refused the whole change, and still has the flows that it removes or modifies.
     pub(super) fn revert_at_gnb(&mut self) -> Vec<Arc<str>> {
-        let (added, released) = (bits(self.added()) & !self.modified(), bits(self.released()));
+        let (added, released) = (bits(&self.added()) & !self.modified(), bits(&self.released()));
         let failed = self.revert();
         self.refused = (self.refused | added) & !released;
         failed
@@ -513,7 +513,8 @@ impl SessionFlows {
     /// QFI.
     fn modified(&self) -> u64 {
         let had = self.former.as_ref().map_or_else(Vec::new, Flows::flows);
-        bits(self.added()) & bits(had.iter().map(|flow| flow.qfi).collect()) & !self.refused
+        let had: Vec<u8> = had.iter().map(|flow| flow.qfi).collect();
+        bits(&self.added()) & bits(&had) & !self.refused
     }
 
     /// The gNB has refused to add or to modify these flows. Of one that it had before the change in progress only the rules fail that the change creates.
@@ -601,7 +602,7 @@ impl SessionFlows {
         };
         let stale: Vec<u8> = (0..64).filter(is_stale).collect();
         // Further requests of the change have it.
-        self.refused &= !stale.iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
+        self.refused &= !bits(&stale);
         stale
     }
 
@@ -615,7 +616,7 @@ impl SessionFlows {
         let gone: Vec<u8> =
             self.current.flows().iter().map(|flow| flow.qfi).filter(|qfi| is_gone(*qfi)).collect();
         let (rest, failed) = self.latest().without(|qfi| gone.contains(&qfi));
-        self.refused |= gone.into_iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
+        self.refused |= bits(&gone);
         if !failed.is_empty() {
             self.wanted = Some(rest);
         }

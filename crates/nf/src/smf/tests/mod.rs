@@ -9,6 +9,7 @@ mod emergency;
 mod establishment;
 mod flow_mobility;
 mod flows;
+mod gnb_refusal;
 mod handover;
 mod handover_flows;
 mod handover_triggered;
